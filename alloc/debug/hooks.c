@@ -9,7 +9,8 @@
 #include "debug/exit/sweep.h"
 #include "debug/fault/fault.h"
 #include "debug/trace.h"
-#include "heap/background.h"
+#include "control/background.h"
+#include "control/stats_write.h"
 #include "heap/own_inside.h"
 
 static void thread_after_fork(void)
@@ -23,6 +24,7 @@ static void thread_after_fork(void)
 struct hooks hooks = {
     .own_after_fork = own_fork_child,
     .background_after_fork = background_after_fork,
+    .stats_write_due = stats_write_due,
     .heap_tick = VALIDATE ? quarantine_sweep : NULL,
     .thread_before_end = VALIDATE ? quarantine_thread_ends : NULL,
     .thread_after_fork = VALIDATE ? thread_after_fork : NULL,

@@ -1,4 +1,4 @@
-/* bound.h: what happens at the limit of superslab/limit.h, and where the limit comes from.
+/* bound.h: what happens at the limit of superslab/limit.h.
  *
  * An allocation that the limit or the system refuses first takes back what is cached anywhere, then asks the program's
  * callback to free something, then fails with ENOMEM. Failure is cheap: nothing is taken back for a size that cannot be had
@@ -25,11 +25,6 @@ HAK_COLD void *bound_refill(struct tcache *tcache, uint32_t class_index);
 
 /* Asks the callback to free memory, if there is one and the thread is not inside it. True: try again. */
 bool bound_ask(size_t wanted_bytes);
-
-/* Reads "BYTES" with a suffix K, M, G or T, or "N%" of the memory that the process may have: the least limit of its
- * cgroup (v2, v1) and that cgroup's parents, or else the machine's memory. root is "" or, in tests, a folder that has
- * /proc/self/cgroup and /sys/fs/cgroup. False: it is neither. */
-bool bound_read(const char *text, const char *root, size_t *limit_bytes);
 
 /* mlockall, after the heap has given back what it does not use. If later mappings are to be locked too, it takes only what it
  * needs from now on. Returns 0 or an errno value. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "heap/background.h"
 #include "heap/huge.h"
+#include "heap/tick.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
 #include "profile/profile.h"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 extern "C" {
+#include "control/amount.h"
 #include "heap/bound.h"
 #include "superslab/limit.h"
 #include "superslab/purge.h"
@@ -60,7 +61,7 @@ class Limit : public test::HeapTest {
         return held.size();
     }
 
-    // A folder with files, as root of bound_read.
+    // A folder with files, as root of amount_read.
     struct Root {
         std::string path;
         Root()
@@ -215,7 +216,7 @@ TEST_F(Limit, NoKillInAMemoryCgroup)
         [&] {
             ASSERT_TRUE(cgroup.join());
             size_t limit = 0;
-            ASSERT_TRUE(bound_read("80%", "", &limit));
+            ASSERT_TRUE(amount_read("80%", "", &limit));
             EXPECT_EQ(limit, 64 * MIB / 100 * 80 + 64 * MIB % 100 * 80 / 100);
             hak_limit_set(limit);
             const int runs = 40;
@@ -385,16 +386,16 @@ TEST_F(Limit, BeyondTheSoftOneNothingIsKept)
 TEST_F(Limit, IsReadFromText)
 {
     size_t bytes = 0;
-    EXPECT_TRUE(bound_read("4096", "", &bytes));
+    EXPECT_TRUE(amount_read("4096", "", &bytes));
     EXPECT_EQ(bytes, 4096u);
-    EXPECT_TRUE(bound_read("3G", "", &bytes));
+    EXPECT_TRUE(amount_read("3G", "", &bytes));
     EXPECT_EQ(bytes, (size_t)3 << 30);
-    EXPECT_TRUE(bound_read("2K", "", &bytes));
+    EXPECT_TRUE(amount_read("2K", "", &bytes));
     EXPECT_EQ(bytes, 2048u);
     for (const char *bad : {"", "0", "x", "1X", "1KK", "-1", "101%", "5%%", "99999999999999999999", "99999999999T"})
-        EXPECT_FALSE(bound_read(bad, "", &bytes)) << bad;
+        EXPECT_FALSE(amount_read(bad, "", &bytes)) << bad;
     size_t all = 0;
-    EXPECT_TRUE(bound_read("100%", "/nowhere", &all));
+    EXPECT_TRUE(amount_read("100%", "/nowhere", &all));
     EXPECT_EQ(all, (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE));
 }
 
@@ -406,26 +407,26 @@ TEST_F(Limit, IsReadFromCgroups)
         v2.put("/proc/self/cgroup", "0::/a/b\n");
         v2.put("/sys/fs/cgroup/a/b/memory.max", "max\n");
         v2.put("/sys/fs/cgroup/a/memory.max", "104857600\n");
-        EXPECT_TRUE(bound_read("80%", v2.path.c_str(), &bytes));
+        EXPECT_TRUE(amount_read("80%", v2.path.c_str(), &bytes));
         EXPECT_EQ(bytes, 83886080u) << "of the parent's limit";
         v2.put("/sys/fs/cgroup/a/b/memory.max", "52428800\n");
-        EXPECT_TRUE(bound_read("80%", v2.path.c_str(), &bytes));
+        EXPECT_TRUE(amount_read("80%", v2.path.c_str(), &bytes));
         EXPECT_EQ(bytes, 41943040u) << "of its own, which is lower";
         v2.put("/sys/fs/cgroup/a/memory.max", "10485760\n");
-        EXPECT_TRUE(bound_read("80%", v2.path.c_str(), &bytes));
+        EXPECT_TRUE(amount_read("80%", v2.path.c_str(), &bytes));
         EXPECT_EQ(bytes, 8388608u) << "of the parent's, which is lower still";
         v2.put("/proc/self/cgroup", "0::/\n");
         v2.put("/sys/fs/cgroup/memory.max", "1000000\n");
-        EXPECT_TRUE(bound_read("50%", v2.path.c_str(), &bytes));
+        EXPECT_TRUE(amount_read("50%", v2.path.c_str(), &bytes));
         EXPECT_EQ(bytes, 500000u) << "in a container the cgroup is the root";
         v2.put("/proc/self/cgroup", "0::/a\n");
-        EXPECT_TRUE(bound_read("50%", v2.path.c_str(), &bytes));
+        EXPECT_TRUE(amount_read("50%", v2.path.c_str(), &bytes));
         EXPECT_EQ(bytes, 500000u) << "or is below it, and the root has the container's limit";
     }
     Root v1;
     v1.put("/proc/self/cgroup", "12:cpu,cpuacct:/x\n7:hugetlb,memory:/m/n\n1:name=systemd:/y\n");
     v1.put("/sys/fs/cgroup/memory/m/n/memory.limit_in_bytes", "9223372036854771712\n");
     v1.put("/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "20971520\n");
-    EXPECT_TRUE(bound_read("10%", v1.path.c_str(), &bytes));
+    EXPECT_TRUE(amount_read("10%", v1.path.c_str(), &bytes));
     EXPECT_EQ(bytes, 2097152u);
 }

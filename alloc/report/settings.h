@@ -1,5 +1,5 @@
 /* settings.h: how much the debug-validation build checks, and what it does when a check fails. Four environment
- * variables; heap/options.h has the others:
+ * variables; control/options.h has the others:
  *
  *   HAKMEM_FAILFAST        abort: one report, then the process ends (the default)
  *                          report: a report for each failed check; the bad call does nothing and the program continues,

@@ -1,7 +1,7 @@
 /* writer.h: who writes the files that options ask for, when, and on which stack.
  *
  * malloc and free write none. A slow path, or the handler of a signal, notes what is due (writer_want). That wakes the
- * library's thread (heap/background.h), which writes. A process without that thread, as the child of a fork, writes in its
+ * library's thread (control/background.h), which writes. A process without that thread, as the child of a fork, writes in its
  * next slow path, and at exit the thread writes that calls exit. All of them write in a job: on a stack of the library's own,
  * with signals blocked, except those that end the program, so that it takes little of the caller's stack and no handler of
  * the program leaves it. One job runs at a time. None is a cancellation point. */

@@ -47,7 +47,11 @@ CHANGES = [
     (r"alloc/guard/", "guard-program", r"crash[.]guard$"),
     (r"alloc/crash/", "crash-program", r"crash[.](hakmem|static)$"),
     (r"alloc/(slab|superslab|cache)/", "hakmem-explore", r"explore[.]two_threads$"),
-    (r"alloc/(heap|entry)/|stress/conform/", "hakmem-stress conform-test", r"conform[.]hakmem$|conform-unit[.]"),
+    (
+        r"alloc/(heap|control|entry)/|stress/conform/",
+        "hakmem-stress conform-test",
+        r"conform[.]hakmem$|conform-unit[.]",
+    ),
     (r"stress/(?!misuse|explore|order|bench|crash)", "hakmem-stress stress-test", rf"{SUITE}|{HARNESSES}"),
     (r"stress/scenario/", "hakmem-stress", r"stress[.].*[.]hakmem[.]"),
     (r"stress/canary/", "stress-test", r"stress-unit[.](Canary|OtherScenarios|InjectCanary)"),

@@ -1,4 +1,4 @@
-// Scenarios of what tells about the heap: reports of bad calls (report/), figures at a signal (heap/stats_write.h), the
+// Scenarios of what tells about the heap: reports of bad calls (report/), figures at a signal (control/stats_write.h), the
 // writer of crash records (crash/crash_writer.h).
 #include <hakmem/hakmem.h>
 

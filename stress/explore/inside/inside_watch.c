@@ -14,7 +14,7 @@
 #include "guard/guard_report.h"
 #include "profile/sampler.h"
 #include "heap/own_inside.h"
-#include "heap/stats_write.h"
+#include "control/stats_write.h"
 #include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"

@@ -1,5 +1,5 @@
 /* stats_write.c: see stats_write.h. Allocates nothing, and uses no stdio but vsnprintf. */
-#include "heap/stats_write.h"
+#include "control/stats_write.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,11 +9,11 @@
 
 #include "cache/credits.h"
 #include "hakmem/hakmem.h"
-#include "heap/background.h"
+#include "control/background.h"
 #include "heap/huge.h"
-#include "heap/options.h"
+#include "control/options.h"
 #include "heap/own.h"
-#include "heap/stats.h"
+#include "control/stats.h"
 #include "os/call.h"
 #include "os/libc.h"
 #include "os/os.h"

@@ -1,5 +1,5 @@
 /* background.c: see background.h. */
-#include "heap/background.h"
+#include "control/background.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -7,13 +7,11 @@
 #include <sys/prctl.h>
 
 #include "base/config.h"
-#include "base/policy.h"
-#include "cache/owed.h"
 #include "cache/thread.h"
 #include "cache/visit.h"
 #include "heap/huge.h"
 #include "heap/own.h"
-#include "heap/stats_write.h"
+#include "control/stats_write.h"
 #include "os/call.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -32,39 +30,6 @@ static pthread_t thread;
 static bool has_thread, is_on, writes_files;
 
 static _Atomic(uint64_t) rounds; /* relaxed */
-
-/* --- the rounds of slow paths ---------------------------------------------------------------------------------- */
-
-/* The thread's first slow path in a round: posts remote frees that were staged before, for their owners. */
-HAK_NOINLINE void tick_round(struct tcache *tcache)
-{
-    if (tcache->heap == NULL) return;
-    tcache->tick_rounds = pool_tick_rounds();
-    atomic_store_explicit(&tcache->heap->rounds_seen, tcache->tick_rounds, memory_order_relaxed);
-    remote_post_all(&tcache->heap->staging);
-    if (HAK_UNLIKELY(writer_is_due_here())) stats_write_due();
-}
-
-static void watch_idle(struct tcache *tcache, uint64_t now_ms)
-{
-    struct heap *heap = tcache->heap;
-    if (heap == NULL || !tcache->watches_idle) return;
-    uint64_t pause_ms = now_ms - heap->seen_ms;
-    heap->seen_ms = now_ms;
-    if (HAK_UNLIKELY(pause_ms >= PAUSE_MS_MIN)) tcache_trim_idle(tcache, pause_ms);
-    if (HAK_UNLIKELY(tcache->owes)) tcache_pay(tcache);
-    tcache->watches_idle = tcache->owes || owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
-}
-
-/* There is idle memory: gives back what has been idle for a delay. The heap's own comes first: only its thread can give it, and
- * a round of the pool may need all calls that this malloc or free may make. */
-HAK_NOINLINE void tick_clock(struct tcache *tcache)
-{
-    uint64_t now_ms = os_now_ms();
-    watch_idle(tcache, now_ms);
-    if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();
-    huge_tick(now_ms);
-}
 
 /* --- the thread's rounds --------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <semaphore>
 
 extern "C" {
-#include "heap/background.h"
+#include "control/background.h"
 #include "heap/huge.h"
 #include "heap/own_inside.h"
 #include "os/os.h"

@@ -1,14 +1,14 @@
 /* stats.c: see stats.h. Reads only data that other threads may write meanwhile: the page map and the used counts. */
-#include "heap/stats.h"
+#include "control/stats.h"
 
 #include "cache/cached.h"
 #include "cache/thread.h"
 #include "guard/guard.h"
 #include "hakmem/hakmem.h"
 #include "heap/huge.h"
-#include "heap/options.h"
+#include "control/options.h"
 #include "heap/own_inside.h"
-#include "heap/stats_write.h"
+#include "control/stats_write.h"
 #include "profile/profile.h"
 #include "profile/sampler.h"
 #include "report/output.h"

@@ -8,7 +8,7 @@
 #include <regex>
 
 extern "C" {
-#include "heap/stats_write.h"
+#include "control/stats_write.h"
 #include "profile/profile.h"
 #include "report/writer.h"
 }

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 extern "C" {
-#include "heap/stats_write.h"
+#include "control/stats_write.h"
 #include "profile/profile.h"
 #include "superslab/pool.h"
 }

@@ -1,4 +1,4 @@
-/* stats.h: figures of the whole heap. They are computed from its data when asked for. heap/stats_write.h has more of
+/* stats.h: figures of the whole heap. They are computed from its data when asked for. control/stats_write.h has more of
  * them. */
 #pragma once
 

@@ -1,13 +1,13 @@
 /* options.c: see options.h. */
-#include "heap/options.h"
+#include "control/options.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "heap/bound.h"
 #include "heap/huge.h"
-#include "heap/stats_write.h"
+#include "control/amount.h"
+#include "control/stats_write.h"
 #include "os/os.h"
 #include "profile/profile_write.h"
 #include "report/settings.h"
@@ -133,7 +133,7 @@ size_t options_prewarm_bytes(void)
     return prewarm_bytes;
 }
 
-/* As bound_read reads them. */
+/* As amount_read reads them. */
 static const struct {
     const char *name;
     void (*set)(size_t bytes);
@@ -150,7 +150,7 @@ static bool profile_read(const char *text)
     size_t bytes = 0, length = strlen(text);
     const char *comma = strrchr(text, ',');
     if (comma != NULL) {
-        if (strchr(comma, '%') != NULL || !bound_read(comma + 1, "", &bytes)) return false;
+        if (strchr(comma, '%') != NULL || !amount_read(comma + 1, "", &bytes)) return false;
         length = (size_t)(comma - text);
     }
     if (!profile_prefix_set(text, length)) return false;
@@ -169,7 +169,7 @@ static void read_entry(const char *entry)
     for (size_t i = 0; i < sizeof amounts / sizeof amounts[0]; i++) {
         size_t bytes;
         if (!is_name(name, name_bytes, amounts[i].name)) continue;
-        if (bound_read(equals + 1, "", &bytes)) {
+        if (amount_read(equals + 1, "", &bytes)) {
             amounts[i].set(bytes);
         } else {
             warn(entry, strlen(entry), amounts[i].refusal);

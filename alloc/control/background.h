@@ -1,5 +1,5 @@
-/* background.h: what gives idle memory back: the tick, which slow paths call, and the thread of the library's own, for when
- * the program's threads sleep. There is no thread unless it is asked for: HAKMEM_BACKGROUND=1 and hak_background want rounds,
+/* background.h: the thread of the library's own, which gives idle memory back while the program's threads sleep (on their slow
+ * paths heap/tick.h does that), and writes files that options ask for. There is no thread unless it is asked for: HAKMEM_BACKGROUND=1 and hak_background want rounds,
  * and options that ask for files before exit want somebody to write them (report/writer.h).
  *
  * It makes the rounds of the tick when no slow path does: it purges idle pages, drains and flushes orphans, and releases
@@ -13,13 +13,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "base/hooks.h"
-#include "cache/tcache.h"
-#include "cache/thread.h"
-#include "heap/huge.h"
-#include "superslab/pool.h"
-#include "superslab/purge.h"
 
 /* Starts or ends the rounds; returns when that is done. 0, or an errno value if the system refuses a thread. Any thread
  * but this one. Keeps errno. */
@@ -39,17 +32,3 @@ void background_after_fork(void);
 
 /* How many rounds it has made, in this process. */
 uint64_t background_rounds(void);
-
-/* The thread's first slow path in a round: posts remote frees that were staged before, for their owners. */
-void tick_round(struct tcache *tcache);
-
-/* There is idle memory: gives back what has been idle for a delay. */
-void tick_clock(struct tcache *tcache);
-
-/* Called on slow paths. Reads the clock only if there is idle memory. */
-static inline void tick(struct tcache *tcache)
-{
-    if (VALIDATE) hooks.heap_tick();
-    if (HAK_UNLIKELY(tcache->tick_rounds != pool_tick_rounds())) tick_round(tcache);
-    if (purge_any_dirty() || huge_any_cached() || thread_any_warm() || tcache->watches_idle) tick_clock(tcache);
-}

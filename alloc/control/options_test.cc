@@ -3,7 +3,7 @@
 
 extern "C" {
 #include "heap/huge.h"
-#include "heap/options.h"
+#include "control/options.h"
 #include "profile/profile_write.h"
 #include "superslab/pool.h"
 }

@@ -1,0 +1,117 @@
+/* amount.c: see amount.h. Reads files without stdio, since it runs before main and must not allocate. */
+#include "control/amount.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "os/call.h"
+#include "os/os.h"
+#include "report/text.h"
+
+enum { PATH_BYTES_MAX = 1024, FILE_BYTES_MAX = 4096 };
+
+/* Reads a file into the buffer, as a string. False: it cannot be read. */
+static bool read_file(const char *path, char *bytes, size_t size)
+{
+    int file = call_open(path, O_RDONLY | O_CLOEXEC, 0);
+    if (file < 0) return false;
+    size_t length = 0;
+    for (intptr_t got; length < size - 1 && (got = call_read(file, bytes + length, size - 1 - length)) > 0;)
+        length += (size_t)got;
+    call_close(file);
+    bytes[length] = '\0';
+    return length > 0;
+}
+
+static bool digits(const char **at, uint64_t *value)
+{
+    if (**at < '0' || **at > '9') return false;
+    for (*value = 0; **at >= '0' && **at <= '9'; ++*at)
+        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, (uint64_t)(**at - '0'), value))
+            return false;
+    return true;
+}
+
+/* The least of the limits in the cgroup and its parents. "max", and v1's number for no limit, which exceeds every
+ * machine's memory, do not lower it. The path is cut in place. */
+static uint64_t least_limit(const char *root, const char *mount, const char *name, char *cgroup, uint64_t least)
+{
+    for (;;) {
+        char bytes[PATH_BYTES_MAX + 256], content[64];
+        struct text path = {.bytes = bytes, .size = sizeof bytes - 1};
+        text_add(&path, root);
+        text_add(&path, mount);
+        text_add(&path, cgroup);
+        text_add(&path, "/");
+        text_add(&path, name);
+        bytes[path.length] = '\0';
+        uint64_t limit;
+        const char *at = content;
+        if (read_file(bytes, content, sizeof content) && digits(&at, &limit) && limit < least) least = limit;
+        char *slash = strrchr(cgroup, '/');
+        if (slash == NULL) return least;
+        *slash = '\0'; /* the loop ends when no part of the path is left */
+    }
+}
+
+/* Whether the controllers of a line of /proc/self/cgroup, up to the colon, have the memory controller among them. */
+static bool has_memory(const char *controllers, const char *end)
+{
+    for (const char *at = controllers; at < end;) {
+        const char *next = memchr(at, ',', (size_t)(end - at));
+        if (next == NULL) next = end;
+        if (next - at == 6 && memcmp(at, "memory", 6) == 0) return true;
+        at = next + 1;
+    }
+    return false;
+}
+
+static uint64_t memory_bytes(const char *root)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    uint64_t least = pages > 0 ? (uint64_t)pages * os_page_bytes() : UINT64_MAX;
+    char path[PATH_BYTES_MAX], content[FILE_BYTES_MAX];
+    struct text name = {.bytes = path, .size = sizeof path - 1};
+    text_add(&name, root);
+    text_add(&name, "/proc/self/cgroup");
+    path[name.length] = '\0';
+    if (!read_file(path, content, sizeof content)) return least;
+    /* Lines are "0::/path" (v2) and "N:controllers:/path" (v1). */
+    for (char *line = content, *next; line != NULL && *line != '\0'; line = next) {
+        next = strchr(line, '\n');
+        if (next != NULL) *next++ = '\0';
+        char *controllers = strchr(line, ':');
+        char *cgroup = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+        if (cgroup == NULL) continue;
+        const char *end = cgroup++;
+        if (strlen(cgroup) >= PATH_BYTES_MAX) continue;
+        if (strcmp(cgroup, "/") == 0) *cgroup = '\0';
+        if (controllers + 1 == end) {
+            least = least_limit(root, "/sys/fs/cgroup", "memory.max", cgroup, least);
+        } else if (has_memory(controllers + 1, end)) {
+            least = least_limit(root, "/sys/fs/cgroup/memory", "memory.limit_in_bytes", cgroup, least);
+        }
+    }
+    return least;
+}
+
+bool amount_read(const char *text, const char *root, size_t *limit_bytes)
+{
+    static const char suffixes[] = "KMGT";
+    uint64_t value;
+    if (!digits(&text, &value) || value == 0) return false;
+    if (*text == '%' && text[1] == '\0') {
+        if (value > 100) return false;
+        uint64_t memory = memory_bytes(root);
+        *limit_bytes = memory / 100 * value + memory % 100 * value / 100;
+        return true;
+    }
+    const char *suffix = *text != '\0' ? strchr(suffixes, *text) : NULL;
+    if (suffix != NULL) {
+        if (__builtin_mul_overflow(value, (uint64_t)1 << 10 * (suffix - suffixes + 1), &value)) return false;
+        text++;
+    }
+    *limit_bytes = value;
+    return *text == '\0';
+}
