@@ -25,6 +25,7 @@
 #include "os/libc.h"
 #include "os/os.h"
 #include "report/failfast.h"
+#include "report/text.h"
 
 enum {
     SIGNALS = 5,
@@ -51,82 +52,59 @@ static unsigned records; /* number written; only the writer uses it */
 
 /* --- text ------------------------------------------------------------------------------------------------- */
 
-struct text {
-    size_t length;
-    char bytes[LINE_BYTES_MAX];
-};
-
-static void add(struct text *text, const char *more)
-{
-    for (; *more != '\0' && text->length < sizeof text->bytes - 1; more++) text->bytes[text->length++] = *more;
-    text->bytes[text->length] = '\0';
-}
-
-static void add_number(struct text *text, uint64_t number, unsigned base)
-{
-    char digits[21];
-    char *digit = digits + sizeof digits - 1;
-    *digit = '\0';
-    do {
-        *--digit = "0123456789abcdef"[number % base];
-        number /= base;
-    } while (number != 0);
-    add(text, digit);
-}
-
 /* Adds "ENOSPC (No space left on device)". Does not use the locale, which could allocate. */
 static void add_error(struct text *text, int error)
 {
     const char *name = os_error_name(error), *what = os_error_text(error);
-    add(text, name != NULL ? name : "error ");
-    if (name == NULL) add_number(text, (uint64_t)error, 10);
+    text_add(text, name != NULL ? name : "error ");
+    if (name == NULL) text_add_number(text, (uint64_t)error);
     if (what == NULL) return;
-    add(text, " (");
-    add(text, what);
-    add(text, ")");
+    text_add(text, " (");
+    text_add(text, what);
+    text_add(text, ")");
 }
 
 static void say(struct text *text)
 {
-    add(text, "\n");
+    text_add(text, "\n");
     os_write_error(text->bytes, text->length);
 }
 
 /* --- the file --------------------------------------------------------------------------------------------- */
 
-static void path_make(struct text *path, unsigned number)
+static void path_make(char path[PATH_BYTES_MAX], unsigned number, const char *end)
 {
-    path->length = 0;
-    add(path, directory);
-    add(path, "/hakmem-");
-    add_number(path, (uint64_t)call_getpid(), 10);
-    add(path, "-");
-    add_number(path, (uint64_t)call_gettid(), 10);
-    add(path, "-");
-    add_number(path, number, 10);
-    add(path, ".crash");
+    struct text text = {path, PATH_BYTES_MAX - 1, 0};
+    text_add(&text, directory);
+    text_add(&text, "/hakmem-");
+    text_add_number(&text, (uint64_t)call_getpid());
+    text_add(&text, "-");
+    text_add_number(&text, (uint64_t)call_gettid());
+    text_add(&text, "-");
+    text_add_number(&text, number);
+    text_add(&text, end);
+    path[text.length] = '\0';
 }
 
 /* Writes a temporary file and renames it, so that a file with the final name is complete. Neither name may exist
  * already, since process ids are reused. Returns 0 or an errno value. */
-static int file_write(struct text *path, const void *bytes, size_t size_bytes)
+static int file_write(char path[PATH_BYTES_MAX], const void *bytes, size_t size_bytes)
 {
-    static struct text beside;
+    static char beside[PATH_BYTES_MAX];
     int fd = -1, error = EEXIST;
     for (unsigned number = records; error == EEXIST && number < records + NUMBERS_MAX; number++) {
-        path_make(path, number);
-        beside = *path;
-        add(&beside, ".tmp");
-        if (call_access(path->bytes, F_OK) == 0) continue;
-        fd = call_open(beside.bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        path_make(path, number, ".crash");
+        path_make(beside, number, ".crash.tmp");
+        if (call_access(path, F_OK) == 0) continue;
+        fd = call_open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
         error = fd < 0 ? -fd : 0;
     }
     if (error != 0) return error;
     error = os_write_all(fd, bytes, size_bytes);
     const int close_error = -call_close(fd);
     if (error == 0) error = close_error;
-    if (error == 0) error = -call_rename(beside.bytes, path->bytes);
-    if (error != 0) call_unlink(beside.bytes);
+    if (error == 0) error = -call_rename(beside, path);
+    if (error != 0) call_unlink(beside);
     return error;
 }
 
@@ -139,30 +117,30 @@ static void say_guard(void *address)
 
 static void report(int signal_number, const siginfo_t *info, const void *signal_context)
 {
-    static struct text line, path;
+    static char line_bytes[LINE_BYTES_MAX], path[PATH_BYTES_MAX];
+    struct text line = {line_bytes, sizeof line_bytes, 0};
     if (crash_has_address(signal_number, info)) crash_try(say_guard, info->si_addr);
     if (records == RECORDS_MAX || directory[0] == '\0') return;
     size_t size_bytes;
     const void *record = crash_record_make(signal_number, info, signal_context, &size_bytes);
-    int error = file_write(&path, record, size_bytes);
+    int error = file_write(path, record, size_bytes);
     records++;
 
-    line.length = 0;
-    add(&line, "hakmem: crash: SIG");
-    add(&line, os_signal_name(signal_number));
+    text_add(&line, "hakmem: crash: SIG");
+    text_add(&line, os_signal_name(signal_number));
     if (crash_has_address(signal_number, info)) {
-        add(&line, " at 0x");
-        add_number(&line, (uint64_t)(uintptr_t)info->si_addr, 16);
+        text_add(&line, " at ");
+        text_add_hex(&line, (uint64_t)(uintptr_t)info->si_addr);
     }
     if (error == 0) {
-        add(&line, "; report: ");
-        add(&line, path.bytes);
-        add(&line, "; read it with: hakmem-stress report ");
-        add(&line, path.bytes);
+        text_add(&line, "; report: ");
+        text_add(&line, path);
+        text_add(&line, "; read it with: hakmem-stress report ");
+        text_add(&line, path);
     } else {
-        add(&line, "; no report: ");
-        add(&line, path.bytes);
-        add(&line, " cannot be written: ");
+        text_add(&line, "; no report: ");
+        text_add(&line, path);
+        text_add(&line, " cannot be written: ");
         add_error(&line, error);
     }
     say(&line);
@@ -370,11 +348,12 @@ void crash_start(void)
     if (dir == NULL || *dir == '\0') return;
     int error = hak_crash_handler_install(dir);
     if (error == 0 || error == EALREADY) return;
-    struct text line = {.length = 0};
-    add(&line, "hakmem: HAKMEM_CRASH_DIR=");
-    add(&line, dir);
-    add(&line, ": ");
+    char line_bytes[LINE_BYTES_MAX];
+    struct text line = {line_bytes, sizeof line_bytes, 0};
+    text_add(&line, "hakmem: HAKMEM_CRASH_DIR=");
+    text_add(&line, dir);
+    text_add(&line, ": ");
     add_error(&line, error);
-    add(&line, "; no crash will be reported: name a directory that this program may write to");
+    text_add(&line, "; no crash will be reported: name a directory that this program may write to");
     say(&line);
 }
