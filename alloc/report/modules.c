@@ -319,7 +319,7 @@ void modules_start(void)
     if (atomic_exchange_explicit(&is_started, true, memory_order_relaxed)) return;
     loaded_start();
     lock_acquire(LOCK_MODULES);
-    if (call_system(SYS_getcwd, (intptr_t)folder, sizeof folder, 0, 0, 0, 0) <= 0) folder[0] = '\0';
+    if (call_getcwd(folder, sizeof folder) <= 0) folder[0] = '\0';
     loaded_for_each_fixed(visit_fixed, &count, &room);
     /* release: publishes the places. Pairs with the acquire in fixed_at. */
     atomic_store_explicit(&fixed_count, count, memory_order_release);
