@@ -12,6 +12,7 @@
 enum { PATH_BYTES_MAX = 1024, FILE_BYTES_MAX = 4096 };
 
 /* Reads a file into the buffer, as a string. False: it cannot be read. */
+/* files: at the start: HAKMEM_LIMIT as a part of the memory that a cgroup has */
 static bool read_file(const char *path, char *bytes, size_t size)
 {
     int file = call_open(path, O_RDONLY | O_CLOEXEC, 0);

@@ -316,6 +316,7 @@ static void say_refused(int error)
     os_write_all(first_error_fd(), line, text.length); /* there is nobody to tell of an error */
 }
 
+/* files: in a job (report/writer.h) */
 void stats_write_to_target(void)
 {
     bool is_file = target_path[0] != '\0';
@@ -372,6 +373,7 @@ static bool any_file_due(void)
     return (atomic_load_explicit(&writer_due, memory_order_relaxed) & (STATS_DUE | PROFILE_DUE | STEP_DUE)) != 0;
 }
 
+/* gate: a job on a stack of its own, in a process without the library's thread */
 void stats_write_due(void)
 {
     /* Again, if a thread that found this one writing has left something. */

@@ -88,6 +88,7 @@ static void path_make(char path[PATH_BYTES_MAX], unsigned number, const char *en
 
 /* Writes a temporary file and renames it, so that a file with the final name is complete. Neither name may exist
  * already, since process ids are reused. Returns 0 or an errno value. */
+/* files: when the process crashes */
 static int file_write(char path[PATH_BYTES_MAX], const void *bytes, size_t size_bytes)
 {
     static char beside[PATH_BYTES_MAX];
@@ -260,6 +261,7 @@ static int which_is_on_top(int i)
 /* --- installing ------------------------------------------------------------------------------------------- */
 
 /* Stores the directory's absolute path, since the program may change its current directory. */
+/* files: at the start, or hak_crash_handler_install */
 static int directory_set(const char *dir)
 {
     char absolute[PATH_MAX];

@@ -36,6 +36,7 @@ static size_t input_length;
 static struct looks program, library;
 static int installed_process;
 
+/* files: when the crash handler is installed */
 static void keep(struct kept *kept, const char *path)
 {
     int fd = call_open(path, O_RDONLY | O_CLOEXEC, 0);
@@ -52,6 +53,7 @@ static void keep(struct kept *kept, const char *path)
     call_close(fd);
 }
 
+/* files: when the crash handler is installed */
 static void look(struct looks *looks, const char *path)
 {
     struct stat status = {.st_size = 0};
@@ -68,6 +70,7 @@ static void look_at_library(const struct crash_module *module, void *unused)
     if (here >= module->start && here < module->end) look(&library, module->path);
 }
 
+/* files: when the crash handler is installed */
 void origin_keep(void)
 {
     bool is_first = installed_process == 0;

@@ -273,6 +273,7 @@ static void write_modules(void *unused)
     crash_modules_for_each(write_module, &end);
 }
 
+/* files: when the process crashes */
 static void write_link(enum record_field field, const char *path)
 {
     static char target[TEXT_BYTES_MAX];

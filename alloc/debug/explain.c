@@ -105,6 +105,7 @@ static void add_below(struct text *text, const struct lookup *at, struct failfas
     trace_describe(text, below.user);
 }
 
+/* gate: a report of the debug-validation build, which ends the process */
 static void explain(struct text *text, uint32_t kind, struct failfast_find *find)
 {
     const void *address = find->address;

@@ -19,6 +19,7 @@ static bool has_preload;
 
 /* Reads the words of the command line, each ended by a zero byte. Returns their length; 0: they are too long, or cannot
  * be read. */
+/* files: at the start of the debug-validation build */
 static size_t read_command(char *words)
 {
     int file = call_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0); /* if that fails, so does read */
@@ -31,6 +32,7 @@ static size_t read_command(char *words)
 }
 
 /* Reads the value of LD_PRELOAD. False: it is not set, or too long. */
+/* files: at the start of the debug-validation build */
 static bool read_preload(char *value)
 {
     static const char name[] = "LD_PRELOAD=";

@@ -36,6 +36,7 @@ static bool visit(const struct maps_entry *entry, void *context)
     return true;
 }
 
+/* gate: the program frees what is no block of ours: the debug-validation build says so */
 static bool refuse_unknown(const void *pointer, enum failfast_kind freed)
 {
     if (huge_is_cached(pointer))

@@ -304,6 +304,7 @@ void trace_add_places(struct text *text, const struct failfast_event *event)
     for (uint32_t i = 0; i < event->count; i++) add_place(text, event->frames[i]);
 }
 
+/* files: a report of the debug-validation build */
 void trace_add_thread(struct text *text, uint32_t thread)
 {
     enum { NAME_BYTES = 16 }; /* with a newline; see TASK_COMM_LEN in prctl(2) */

@@ -109,6 +109,7 @@ void guard_say(const struct guard_history *history)
     say_next(history);
 }
 
+/* gate: free of a guarded block that is wrong: a report, and the process ends */
 HAK_NORETURN HAK_COLD void guard_misused(const void *pointer, enum record_finding finding)
 {
     struct guard_history history;

@@ -20,6 +20,7 @@ struct lock {
 static struct lock locks[LOCK_COUNT];
 static HAK_TLS uint32_t ranks_held; /* bit r: this thread holds the lock of rank r; VALIDATE only */
 
+/* gate: the debug-validation build ends the process */
 static void rank_check(enum lock_rank rank)
 {
     if (HAK_MINE(ranks_held) >> rank == 0) {
@@ -31,6 +32,7 @@ static void rank_check(enum lock_rank rank)
     abort();
 }
 
+/* gate: the debug-validation build ends the process */
 static void rank_leave(enum lock_rank rank)
 {
     if ((HAK_MINE(ranks_held) >> rank & 1) != 0) {

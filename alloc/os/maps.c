@@ -58,6 +58,7 @@ static bool parse(const char *line, struct maps_entry *entry)
     return true;
 }
 
+/* files: of maps_scan */
 static void scan_file(int file, maps_visit_fn *visit, void *context)
 {
     char chunk[CHUNK_BYTES], line[LINE_BYTES + 1];
@@ -77,6 +78,7 @@ static void scan_file(int file, maps_visit_fn *visit, void *context)
     }
 }
 
+/* files: reports and dumps */
 bool maps_scan(maps_visit_fn *visit, void *context)
 {
     int file = call_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);

@@ -344,6 +344,7 @@ void os_size_signal_release(const struct os_size_signal *held)
     if (held->is_held) call_rt_sigprocmask(SIG_SETMASK, &held->mask, NULL);
 }
 
+/* files: of its caller; malloc writes one line to standard error when it ends the process */
 int os_write_all(int fd, const void *bytes, size_t size_bytes)
 {
     const char *at = bytes, *end = at + size_bytes;

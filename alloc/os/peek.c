@@ -10,6 +10,7 @@ enum { PIPE_PART_BYTES = 4096 }; /* a pipe takes this much at once */
 
 /* For processes that may not call process_vm_readv (seccomp): writes the bytes to a pipe, which is never full, and
  * reads them back. */
+/* files: for reports, where the system has no process_vm_readv */
 static bool peek_through_pipe(const char *address, char *out, size_t size_bytes)
 {
     int ends[2] = {-1, -1};
@@ -29,6 +30,7 @@ static bool peek_through_pipe(const char *address, char *out, size_t size_bytes)
     return all;
 }
 
+/* gate: musl's frames of a sampled block, through a pipe, if the system refuses process_vm_readv */
 bool os_peek(const void *address, void *out, size_t size_bytes)
 {
     memset(out, 0, size_bytes);

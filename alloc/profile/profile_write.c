@@ -171,6 +171,7 @@ static int put_profile(void)
 }
 
 /* In a job. */
+/* files: in a job */
 static int write_file(const char *path)
 {
     const int fd = call_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -32,6 +32,7 @@ static bool facts_are_mine(void)
            holder == self;
 }
 
+/* gate: the heap is broken: one line, and the process ends */
 HAK_NORETURN HAK_COLD void broken(enum broken_bound bound, uint32_t class_index, const void *address)
 {
     char line[LINE_BYTES];

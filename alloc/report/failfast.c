@@ -118,6 +118,7 @@ void failfast_kept_forget(void)
 
 /* --- the report ----------------------------------------------------------------------------------------------- */
 
+/* gate: a report of the debug-validation build */
 static HAK_COLD void report(enum failfast_kind kind, struct failfast_find *find, const char *detail, bool ends)
 {
     static char buffer[FAILFAST_REPORT_BYTES];

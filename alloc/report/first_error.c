@@ -12,6 +12,7 @@ static int second_fd = -1;
 static struct stat first;
 static bool is_kept, is_known;
 
+/* files: at the start */
 void first_error_keep(void)
 {
     is_kept = true;
@@ -21,12 +22,15 @@ void first_error_keep(void)
     second_fd = fd >= 0 ? fd : -1; /* a low limit on descriptors: then as long as the program keeps its own */
 }
 
+/* files: in the child after fork, and of first_error_fd */
 static bool is_first(int fd)
 {
     struct stat now;
     return fd >= 0 && call_fstat(fd, &now) == 0 && now.st_dev == first.st_dev && now.st_ino == first.st_ino;
 }
 
+/* gate: fork calls it, and malloc only names the handler that does */
+/* files: in the child after fork */
 void first_error_after_fork(void)
 {
     /* Without FD_CLOEXEC the number is the program's, which made it the same file. */

@@ -78,6 +78,7 @@ uintptr_t modules_shown(uintptr_t lasting)
 /* --- a module that was not seen before ------------------------------------------------------------------ */
 
 /* The kernel's list has the file itself, where it has one: the first argument may be a script. */
+/* gate: the program's name, once: when modules_start places it, or for a block from before the library's start */
 static void program_path(uintptr_t address)
 {
     static const char deleted[] = " (deleted)";
@@ -310,6 +311,7 @@ static bool visit_fixed(const struct loaded *each, void *context)
     return *count == FIXED_PLACES_MAX;
 }
 
+/* files: at the start */
 void modules_start(void)
 {
     static _Atomic(bool) is_started;

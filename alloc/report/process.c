@@ -81,6 +81,7 @@ uint64_t process_age_ms(void)
 }
 
 /* The second number of /proc/self/statm is pages. */
+/* files: in a job, and of hak_stats_print */
 static uint64_t resident_bytes(void)
 {
     char text[128] = "";

@@ -84,6 +84,7 @@ static void take_prefixed(const char *entry, struct settings *settings)
 
 /* Reads the environment that the process began with: entries that each end in a zero byte. False where there is no
  * /proc. */
+/* files: the debug-validation build, at the first use of the heap */
 static bool read_proc(struct settings *settings)
 {
     int file = call_open("/proc/self/environ", O_RDONLY | O_CLOEXEC, 0);
@@ -107,6 +108,7 @@ static bool read_proc(struct settings *settings)
     return true;
 }
 
+/* gate: the debug-validation build reads its settings at its first call, before other threads */
 int failfast_settings_read(void)
 {
     struct settings settings = {LEVEL_STANDARD, 0, -1, 0};

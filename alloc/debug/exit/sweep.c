@@ -102,6 +102,7 @@ void sweep_after_fork(void)
 }
 
 /* The links of the folder are one for each thread, and two. */
+/* files: at exit of the debug-validation build */
 static bool is_alone(void)
 {
     struct stat status = {.st_nlink = 0};
