@@ -35,7 +35,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     engine/judge/memory_law_test.cc
     engine/judge/memory_test.cc
     engine/judge/oracle_test.cc
-    engine/judge/remains_test.cc
+    engine/judge/bytes_left_test.cc
     engine/judge/samples_test.cc
     engine/seat/op_stream_test.cc
     engine/run/options_parse_test.cc
@@ -44,7 +44,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     engine/watch/stack_test.cc
     engine/watch/work_clock_test.cc
     inject/repeat_test.cc
-    inject/tally_test.cc
+    inject/totals_test.cc
     program/minimise_test.cc
     program/program_file_test.cc
     program/run_log_test.cc

@@ -5,7 +5,7 @@
 #include "cache/borrow.h"
 #include "cache/credits.h"
 #include "cache/ended.h"
-#include "cache/held.h"
+#include "cache/kernel_thread.h"
 #include "cache/owed.h"
 #include "cache/thread.h"
 #include "os/os.h"
@@ -141,7 +141,7 @@ static void *refill_live(struct tcache *tcache, uint32_t class_index)
 
 void *tcache_refill(struct tcache *tcache, uint32_t class_index)
 {
-    if (VALIDATE) held_check(tcache);
+    if (VALIDATE) kernel_thread_check(tcache);
     if (class_index == CLASS_EMPTY) class_index = 1;
     if (HAK_LIKELY(tcache->heap != NULL)) return refill_live(tcache, class_index);
     if (tcache->state == THREAD_ENDED) return ended_refill(class_index, tcache);
@@ -205,7 +205,7 @@ void tcache_park(struct tcache *tcache, void *pointer, uint32_t class_index)
         tcache->credits[CLASS_EMPTY] = 0;
         return;
     }
-    if (VALIDATE) held_check(tcache);
+    if (VALIDATE) kernel_thread_check(tcache);
     tcache_busy_begin(tcache);
     struct heap *heap = tcache->heap;
     struct block *list = tcache->heads[class_index];
@@ -309,7 +309,7 @@ static HAK_NOINLINE void free_remote_rare(struct tcache *tcache, struct block *b
 /* The rare cases are in a function of their own, so that this one saves no registers. */
 void tcache_free_remote(struct tcache *tcache, void *pointer, uint32_t tag)
 {
-    if (VALIDATE) held_check(tcache);
+    if (VALIDATE) kernel_thread_check(tcache);
     bool has_heap = HAK_LIKELY(tcache->heap != NULL);
     bool succeeds = has_heap && majority_vote(tcache, tag & ~(uint32_t)TAG_CLASS_MASK);
     if (HAK_UNLIKELY(!has_heap || succeeds)) free_remote_rare(tcache, pointer, tag, succeeds);

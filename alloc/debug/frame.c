@@ -9,7 +9,7 @@
 #include "debug/frame_layout.h"
 #include "debug/operators.h"
 #include "debug/quarantine.h"
-#include "debug/stray.h"
+#include "debug/bad_pointer.h"
 #include "debug/trace.h"
 #include "heap/heap.h"
 #include "heap/own.h"
@@ -163,7 +163,7 @@ static HAK_COLD HAK_UNWATCHED bool was_never_out(const struct lookup *at)
 static bool check(const void *pointer, enum failfast_kind freed, struct lookup *at, struct framed *framed)
 {
     *at = heap_lookup(pointer);
-    if (at->kind == RECORD_KIND_none || at->kind == RECORD_KIND_free) return stray_refused(pointer, freed);
+    if (at->kind == RECORD_KIND_none || at->kind == RECORD_KIND_free) return bad_pointer_refused(pointer, freed);
     if ((uintptr_t)pointer % GRANULE_BYTES != 0) return failfast_refused(FAILFAST_misaligned_pointer, pointer, NULL);
     if (at->start == NULL)
         return failfast_refused(FAILFAST_never_returned, pointer, "in a slab, where no block of it can be");

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "bench/draw.h"
+#include "bench/random.h"
 
 namespace bench {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/draw.h"
+#include "bench/random.h"
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>

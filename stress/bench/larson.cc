@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "bench/draw.h"
+#include "bench/random.h"
 #include "bench/team.h"
 
 namespace bench {

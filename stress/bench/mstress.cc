@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/draw.h"
+#include "bench/random.h"
 #include "bench/team.h"
 
 namespace bench {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "bench/draw.h"
+#include "bench/random.h"
 #include "bench/team.h"
 
 namespace bench {

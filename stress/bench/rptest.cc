@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "bench/draw.h"
+#include "bench/random.h"
 #include "bench/team.h"
 
 namespace bench {

@@ -10,7 +10,7 @@
 #include <semaphore>
 #include <thread>
 
-#include "bench/draw.h"
+#include "bench/random.h"
 #include "bench/row.h"
 #include "bench/status.h"
 

@@ -22,7 +22,7 @@
 #include "campaign/report.h"
 #include "campaign/soak_state.h"
 #include "campaign/summary.h"
-#include "campaign/words.h"
+#include "campaign/command_words.h"
 #include "engine/base/clock.h"
 #include "engine/base/progress.h"
 #include "engine/base/rng.h"

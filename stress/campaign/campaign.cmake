@@ -27,7 +27,7 @@ set(CAMPAIGN_SOURCES
   campaign/page/style.cc
   campaign/summary.cc
   campaign/page/svg.cc
-  campaign/words.cc)
+  campaign/command_words.cc)
 
 # Their tests: those that start processes, and the others.
 set(CAMPAIGN_TESTS
@@ -50,4 +50,4 @@ set(CAMPAIGN_TESTS_OF_ONE_THREAD
   campaign/soak_state_test.cc
   campaign/summary_test.cc
   campaign/page/svg_test.cc
-  campaign/words_test.cc)
+  campaign/command_words_test.cc)

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "campaign/campaign.h"
-#include "campaign/words.h"
+#include "campaign/command_words.h"
 #include "engine/base/cli_numbers.h"
 #include "engine/base/nearest.h"
 #include "engine/base/progress.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "campaign/words.h"
+#include "campaign/command_words.h"
 
 namespace stress {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "campaign/compare/labels.h"
-#include "campaign/words.h"
+#include "campaign/command_words.h"
 #include "engine/base/junit.h"
 #include "engine/base/progress.h"
 

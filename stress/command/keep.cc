@@ -28,7 +28,7 @@
 #include "engine/subject/fault_os.h"
 #include "engine/subject/subject_load.h"
 #include "engine/subject/subject_probe.h"
-#include "engine/watch/expendable.h"
+#include "engine/watch/child_start.h"
 #include "program/program_file.h"
 
 namespace stress {
@@ -56,7 +56,7 @@ double cpu_seconds(const rusage &usage)
 // Runs the program once in this process, which is a child for that alone.
 [[noreturn]] void run_once(const Program &program, Cost cost, const std::string &allocator, Support support, Told &told)
 {
-    make_expendable();
+    child_start();
     alarm(cost == Cost::Instructions ? kCountedTrySeconds : kTrySeconds);
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd); // no run prints anything

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "campaign/words.h"
+#include "campaign/command_words.h"
 #include "command/arguments.h"
 #include "command/command.h"
 #include "command/setup.h"

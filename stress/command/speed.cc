@@ -20,7 +20,7 @@
 #include "engine/base/verdict.h"
 #include "engine/run/options_parse.h"
 #include "engine/subject/subject_load.h"
-#include "engine/watch/expendable.h"
+#include "engine/watch/child_start.h"
 
 namespace stress {
 namespace {
@@ -67,7 +67,7 @@ std::optional<double> trial_seconds(const bench::Row &row, const bench::Plan &pl
     if (pipe(ends) != 0) return std::nullopt;
     const pid_t child = fork();
     if (child == 0) {
-        make_expendable();
+        child_start();
         signal(SIGSEGV, SIG_DFL);
         const double took = row.run(plan);
         _exit(write(ends[1], &took, sizeof took) == sizeof took ? 0 : 1);

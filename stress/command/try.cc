@@ -14,7 +14,7 @@
 #include "command/setup.h"
 #include "engine/base/clock.h"
 #include "engine/run/execute.h"
-#include "engine/watch/expendable.h"
+#include "engine/watch/child_start.h"
 #include "engine/watch/outside.h"
 #include "engine/watch/watcher.h"
 
@@ -52,7 +52,7 @@ Tries::~Tries()
 
 void Tries::child(const Program &program)
 {
-    make_expendable();
+    child_start();
     silence();
     Options options = options_of(program, settings.allocator, settings.strict);
     options.latency = false;

@@ -16,7 +16,7 @@
 #include "conform/calls.h"
 #include "engine/base/clock.h"
 #include "engine/base/libc.h"
-#include "engine/watch/expendable.h"
+#include "engine/watch/child_start.h"
 #include "engine/watch/notice.h"
 #include "engine/watch/outside.h"
 #include "engine/watch/stack.h"
@@ -62,7 +62,7 @@ void shared_clear()
 [[noreturn]] void child_run(const Check &check, const Subject &subject, int output, pid_t runner)
 {
     static char signal_stack[64 << 10];
-    make_expendable();
+    child_start();
     if (getppid() != runner) _exit(1);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);

@@ -19,7 +19,7 @@
 #include "engine/run/monitor.h"
 #include "engine/run/options_parse.h"
 #include "engine/run/scenario.h"
-#include "engine/watch/expendable.h"
+#include "engine/watch/child_start.h"
 #include "engine/watch/outside.h"
 #include "engine/watch/stack.h"
 #include "engine/watch/watcher.h"
@@ -109,7 +109,7 @@ void tell(const Result &result)
 
 [[noreturn]] void child(const Task &task)
 {
-    make_expendable();
+    child_start();
     for (int fd : {STDOUT_FILENO, STDERR_FILENO}) dup2(words_file(), fd);
     const Options options = options_of(task);
     Plan plan = scenario_find(task.scenario)->plan({options, task.settings.seed, options.threads});

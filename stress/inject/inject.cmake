@@ -6,4 +6,4 @@ set(INJECT_SOURCES
   inject/loss.cc
   inject/signals.cc
   inject/space.cc
-  inject/tally.cc)
+  inject/totals.cc)

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "campaign/page/html.h"
-#include "campaign/words.h"
+#include "campaign/command_words.h"
 #include "engine/base/progress.h"
 
 namespace stress {

@@ -15,7 +15,7 @@
 #include "campaign/page/style.h"
 #include "campaign/record.h"
 #include "campaign/soak_state.h"
-#include "campaign/words.h"
+#include "campaign/command_words.h"
 #include "engine/base/file.h"
 #include "engine/base/junit.h"
 #include "engine/base/progress.h"

@@ -6,7 +6,7 @@
 
 #include "campaign/page/html.h"
 #include "campaign/page/page_sections.h"
-#include "campaign/words.h"
+#include "campaign/command_words.h"
 #include "engine/base/progress.h"
 
 namespace stress {

@@ -9,7 +9,7 @@
 #include "campaign/compare/labels.h"
 #include "campaign/page/html.h"
 #include "campaign/page/page_sections.h"
-#include "campaign/words.h"
+#include "campaign/command_words.h"
 
 namespace stress {
 namespace {

@@ -12,7 +12,7 @@
 #include "engine/team/fork_park.h"
 #include "engine/team/heap_op.h"
 #include "engine/team/idle_op.h"
-#include "engine/team/last_rites.h"
+#include "engine/team/destructors.h"
 #include "engine/team/signals.h"
 #include "engine/team/stream_op.h"
 #include "engine/team/thread_life.h"
@@ -41,7 +41,7 @@ SeatNext renew(const Op &op, Seat &seat, FailureLog &failures, InterpShared &sha
         return SeatNext::GoOn;
     }
     if (seat.thread.cancel_after != 0) return SeatNext::GoOn;  // the thread ends by that cancellation
-    if (how == RenewHow::Destructors) last_rites_arm(seat, shared, failures, op_size(op));
+    if (how == RenewHow::Destructors) destructors_arm(seat, shared, failures, op_size(op));
     seat.thread.renew = how;
     return SeatNext::Renew;
 }
@@ -159,7 +159,7 @@ void process_ops_begin(const ProcessNeeds &needs, FailureLog &failures)
     if (needs.traps_os) fault_os_install();
     heap_op_begin(needs.seats);
     idle_op_begin(needs.seats, needs.meter);
-    rounds_before = last_rites_rounds();
+    rounds_before = destructors_rounds();
 }
 
 void process_ops_end(const Mapped<Seat *> &seats)
@@ -180,10 +180,10 @@ void process_ops_leave(Seat &seat, InterpShared &shared)
 
 void process_ops_rest(Seat &seat, FailureLog &failures, InterpShared &shared)
 {
-    last_rites_sweep(seat, shared, failures);
+    destructors_sweep(seat, shared, failures);
     heap_op_rest(seat, failures, shared);
     signals_probe_strangers();
-    const std::uint64_t rounds = last_rites_rounds();
+    const std::uint64_t rounds = destructors_rounds();
     bump(seat.process.counts.destructor_rounds, rounds - rounds_before);
     rounds_before = rounds;
 }

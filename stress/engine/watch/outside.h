@@ -1,5 +1,5 @@
 // A child that was ended by a SIGKILL which this program did not send: by the kernel's out-of-memory killer, which is
-// asked to take our children first (expendable.h), or by an operator. That says nothing about the malloc, so the run is
+// asked to take our children first (child_start.h), or by an operator. That says nothing about the malloc, so the run is
 // made again, and is inconclusive if each of kOutsideTries runs ends so.
 #pragma once
 

@@ -1,12 +1,12 @@
-/* held.c: see held.h. */
-#include "cache/held.h"
+/* kernel_thread.c: see kernel_thread.h. */
+#include "cache/kernel_thread.h"
 
 #include "cache/tcache.h"
 #include "os/call.h"
 #include "report/failfast.h"
 #include "report/settings.h"
 
-void held_check(struct tcache *tcache)
+void kernel_thread_check(struct tcache *tcache)
 {
     if (failfast_level() == LEVEL_NONE) return;
     /* Plain system calls: libc's cached ids are in thread-local storage, which the two threads may share. */

@@ -19,12 +19,12 @@ namespace stress {
 
 // Arms this thread: its destructors will allocate and free when it ends, with sizes drawn from `salt`; 0: only
 // destructors of C++ objects do. False if there is no memory for it.
-bool last_rites_arm(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint64_t salt);
+bool destructors_arm(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint64_t salt);
 
 // Judges and frees the blocks that dead threads left in the cells. No thread is in the subject.
-void last_rites_sweep(Seat &seat, InterpShared &run, const FailureLog &failures);
+void destructors_sweep(Seat &seat, InterpShared &run, const FailureLog &failures);
 
 // Rounds of destructors since the process began.
-std::uint64_t last_rites_rounds();
+std::uint64_t destructors_rounds();
 
 }  // namespace stress

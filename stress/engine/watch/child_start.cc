@@ -1,4 +1,4 @@
-#include "engine/watch/expendable.h"
+#include "engine/watch/child_start.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 namespace stress {
 
-void make_expendable()
+void child_start()
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);

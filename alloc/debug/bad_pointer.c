@@ -1,5 +1,5 @@
-/* stray.c: see stray.h. */
-#include "debug/stray.h"
+/* bad_pointer.c: see bad_pointer.h. */
+#include "debug/bad_pointer.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static bool refuse_unknown(const void *pointer, enum failfast_kind freed)
     return failfast_refused(FAILFAST_foreign_pointer, pointer, detail);
 }
 
-bool stray_refused(const void *pointer, enum failfast_kind freed)
+bool bad_pointer_refused(const void *pointer, enum failfast_kind freed)
 {
     if (pagemap_tag_checked(pointer) == CLASS_OWN_DEAD)
         return failfast_refused(FAILFAST_destroyed_heap, pointer, "the address is that of a block");
@@ -77,7 +77,7 @@ bool heap_may_free(const void *pointer)
 {
     if (pointer == NULL) return true;
     const char *call = failfast_call_set("free");
-    bool may = is_stray(pointer) ? stray_refused(pointer, FAILFAST_double_free) : validate_free(pointer);
+    bool may = is_stray(pointer) ? bad_pointer_refused(pointer, FAILFAST_double_free) : validate_free(pointer);
     failfast_call_set(call);
     return may;
 }
@@ -85,7 +85,7 @@ bool heap_may_free(const void *pointer)
 bool heap_may_resize(const void *pointer)
 {
     const char *call = failfast_call_set("realloc");
-    bool may = is_stray(pointer) ? stray_refused(pointer, FAILFAST_realloc_freed) : validate_live(pointer);
+    bool may = is_stray(pointer) ? bad_pointer_refused(pointer, FAILFAST_realloc_freed) : validate_live(pointer);
     failfast_call_set(call);
     return may;
 }

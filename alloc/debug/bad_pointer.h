@@ -1,4 +1,4 @@
-/* stray.h: names the misuse when free or realloc gets a pointer at which the page map knows no block. Not a part of the
+/* bad_pointer.h: names the misuse when free or realloc gets a pointer at which the page map knows no block. Not a part of the
  * release library. */
 #pragma once
 
@@ -8,4 +8,4 @@
 
 /* Reports the pointer. Returns false if the process continues. `freed` is the kind to report if a block has been
  * there. */
-bool stray_refused(const void *pointer, enum failfast_kind freed);
+bool bad_pointer_refused(const void *pointer, enum failfast_kind freed);

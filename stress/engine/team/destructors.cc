@@ -1,4 +1,4 @@
-#include "engine/team/last_rites.h"
+#include "engine/team/destructors.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -173,7 +173,7 @@ Rites *make(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint
 
 }  // namespace
 
-bool last_rites_arm(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint64_t salt)
+bool destructors_arm(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint64_t salt)
 {
     if (!keys().made || run.scarce_since(run.scarce_mark())) return false;
     if (object.rites != nullptr) return true;
@@ -189,7 +189,7 @@ bool last_rites_arm(Seat &seat, InterpShared &run, const FailureLog &failures, s
     return true;
 }
 
-void last_rites_sweep(Seat &seat, InterpShared &run, const FailureLog &failures)
+void destructors_sweep(Seat &seat, InterpShared &run, const FailureLog &failures)
 {
     Rites *rites = nullptr;
     for (Cell &cell : cells) {
@@ -203,7 +203,7 @@ void last_rites_sweep(Seat &seat, InterpShared &run, const FailureLog &failures)
     if (rites != nullptr) unmap(rites);
 }
 
-std::uint64_t last_rites_rounds()
+std::uint64_t destructors_rounds()
 {
     return rounds_done.load(std::memory_order_relaxed);
 }

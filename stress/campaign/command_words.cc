@@ -1,4 +1,4 @@
-#include "campaign/words.h"
+#include "campaign/command_words.h"
 
 #include <algorithm>
 #include <chrono>

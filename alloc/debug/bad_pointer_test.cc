@@ -1,4 +1,4 @@
-// stray_test.cc: an address that no live block begins at is reported as what it is, by free and by realloc; so is a heap
+// bad_pointer_test.cc: an address that no live block begins at is reported as what it is, by free and by realloc; so is a heap
 // that was destroyed.
 #include "heap/own_test_support.h"
 
