@@ -62,7 +62,11 @@ CHANGES = [
     ),
     (r"stress/explore/", "hakmem-explore explore-test", r"explore-unit[.]|explore[.](command|two_threads)$"),
     (r"stress/order/", "hakmem-order", r"order[.]"),
-    (r"stress/bench/|ci/bench|ci/lint/growth", "hakmem hakmem-bench hakmem-stress", r"bench[.]|lint[.](bench_|growth)"),
+    (
+        r"stress/bench/|ci/bench|ci/lint/(counts|growth)",
+        "hakmem hakmem-bench hakmem-stress",
+        r"bench[.]|lint[.](bench_|growth)",
+    ),
     (r"stress/bench/[^/]*$", "stress-test", r"stress-unit[.]Commands[.]Speed"),
     (r"stress/misuse/", "hakmem hakmem-validate misuse-programs", r"misuse[.]"),
     (r"fuzz/|ci/fuzz|corpus/|stress/program/", "fuzz fuzz-test fuzz-machine-test hakmem-stress", r"fuzz|corpus[.]"),

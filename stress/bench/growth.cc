@@ -1,4 +1,4 @@
-// What one call costs while the heap grows: ci/lint/growth runs each pattern with N and with 8 N of what it grows. Each
+// What one call costs while the heap grows: ci/lint/counts growth runs each pattern with N and with 8 N of what it grows. Each
 // call is one malloc or one free. Marks between them say to callgrind and strace which calls a count is of.
 #include "bench/growth.h"
 

@@ -179,7 +179,7 @@ int main(int argc, char **argv)
     CLI::App &run = *app.add_subcommand("run", "one row: nanoseconds for a malloc and a free, as JSON");
     CLI::App &rss = *app.add_subcommand("rss", "one memory row: KiB at named moments, as JSON");
     CLI::App &growth =
-        *app.add_subcommand("growth", "one pattern of ci/lint/growth, with marks for callgrind and strace");
+        *app.add_subcommand("growth", "one pattern of ci/lint/counts growth, with marks for callgrind and strace");
     CLI::App &cell =
         *app.add_subcommand("cell", "one cell of ci/bench surface: what a malloc and a free take, as JSON");
     add_options(run, rss, growth, cell, options);

@@ -8,7 +8,7 @@
     ratios, times, scale  wall-clock times
     rss, strace, syscalls
     tails       times of single calls, by hakmem-stress
-    surface, heatmap      every pattern, size and number of threads; growth: ci/lint/growth
+    surface, heatmap      every pattern, size and number of threads; growth: ci/lint/counts
     apps, programs, servers, process    real programs; what each takes; inputs/ has their scripts
     machine, table, figures   the machine measured on; the output for people
 """
