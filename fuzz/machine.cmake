@@ -49,6 +49,7 @@ function(fuzz_machine suffix full_log2)
     ${engine}/seat/interp.cc ${engine}/seat/schedule_mark.cc ${PROJECT_SOURCE_DIR}/stress/program/op_print.cc)
   fuzz_harness(${name})
   target_compile_definitions(${name} PRIVATE HAKMEM_STRESS_DIRECT=1 STRESS_CONTENT_FULL_LOG2=${full_log2})
+  # unwatched: code that moves the memory of the allocator about, and is not itself under test
   target_compile_options(${name} PRIVATE -fno-sanitize=all -O2
     -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free -fno-builtin-aligned_alloc)
   target_link_libraries(${name} PUBLIC ${HAKMEM_FMT} explore_fibers fuzz_op)

@@ -6,7 +6,9 @@ extern "C" const char *__tsan_default_options()
 
 // libFuzzer's own thread watches time and memory. When one runs out, it saves the input while the main thread may be
 // using it. A report of that race would turn the find into one of another kind.
+// unwatched: the race below is in libFuzzer
 extern "C" const char *__tsan_default_suppressions()
 {
+    // unwatched: libFuzzer's own thread saves the input while the main thread may be using it
     return "race:^fuzzer::Fuzzer::DumpCurrentUnit";
 }
