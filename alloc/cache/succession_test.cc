@@ -197,10 +197,11 @@ TEST_F(Succession, CachesThatHoldMuchAreNotKept)
 TEST_F(Succession, CachesAreKeptUpToTheBound)
 {
     const size_t bound = ORPHAN_USED_BYTES_MAX;
+    hak_limit_set((size_t)1 << 40); // so that each refill carves CARVE_BYTES
     for (size_t used_bytes : {bound - CARVE_BYTES, bound, bound + CARVE_BYTES}) {
         std::vector<void *> blocks;
         test::in_thread([&] {
-            do blocks.push_back(hak_malloc(1024)); // a refill carves CARVE_BYTES
+            do blocks.push_back(hak_malloc(1024));
             while (owner_used_bytes(&tcache_self()->heap->owner) < used_bytes);
             EXPECT_EQ(owner_used_bytes(&tcache_self()->heap->owner), used_bytes);
         });
@@ -210,6 +211,7 @@ TEST_F(Succession, CachesAreKeptUpToTheBound)
         for (void *block : blocks) hak_free(block);
         hak_purge();
     }
+    hak_limit_set(SIZE_MAX);
 }
 
 TEST_F(Succession, NotEveryOneOfManyIsKept)

@@ -25,7 +25,7 @@ static uint32_t pages_for(size_t size_bytes)
 /* --- what reads as zero ----------------------------------------------------------------------------------- */
 
 /* A run's last page is seldom used to its end. hollow_pages of that page says which of the system's pages behind the block
- * read as zero, if its bit in partial_pages is set. So calloc clears the block and no more, and the rest of a page that was
+ * read as zero, if its bit in partial_pages is set (slabs leave such pages too). So calloc clears the block and no more, and the rest of a page that was
  * never touched stays so. This holds after the run is freed, too, until the page is claimed again. used_count of a run is 1
  * once the program may use all of it. */
 
@@ -39,12 +39,6 @@ static void expose(struct slab *run, bool is_exposed)
 {
     /* relaxed: threads that share the block may ask for its size at the same time; free comes after them. */
     atomic_store_explicit(&run->used_count, is_exposed, memory_order_relaxed);
-}
-
-static uint16_t zero_bits(const struct page_range *range, const struct slab *run, uint32_t page)
-{
-    if ((range->dirty >> page & 1) == 0) return (uint16_t)~0u;
-    return (range->partial >> page & 1) != 0 ? run[page].hollow_pages : 0;
 }
 
 static void page_clear(char *page, uint16_t zero)
@@ -74,9 +68,9 @@ static void run_begin(const struct page_range *range, struct slab *run, char *st
     uint32_t last = run->page_count - 1u;
     expose(run, VALIDATE); /* frames take all of a block */
     if (HAK_LIKELY(!zeroed && (range->dirty >> last & 1) != 0 && range->partial == 0)) return;
-    uint16_t zero = zero_bits(range, run, last);
+    uint16_t zero = page_zero_bits(range, run, last);
     if (zeroed && range->dirty != 0)
-        for (uint32_t i = 0; i <= last; i++) page_clear(start + (size_t)i * PAGE_BYTES, zero_bits(range, run, i));
+        for (uint32_t i = 0; i <= last; i++) page_clear(start + (size_t)i * PAGE_BYTES, page_zero_bits(range, run, i));
     if (zeroed) zero = (uint16_t)~0u;
     last_page_set(run, zero & os_pages_behind(size_bytes - (size_t)last * PAGE_BYTES));
 }

@@ -121,7 +121,7 @@ static void pages_discard(struct slab *slab, uint32_t slab_eighths)
 static void slabs_discard(struct slab **list, bool are_runs)
 {
     for (struct slab *slab; (slab = *list) != NULL;) {
-        uint32_t eighths = are_runs ? 0 : 1 + 7u * slab->carved_count / slab->capacity;
+        uint32_t eighths = are_runs ? 0 : slab_fill_eighths(slab);
         if (are_runs || !slab->listed) own_list_remove(list, slab);
         if (!are_runs) slab_discard(slab);
         pages_discard(slab, eighths);
@@ -179,6 +179,7 @@ void own_limit_set(struct hak_heap *heap, size_t limit_bytes)
     if (VALIDATE && !may_use(heap, "hak_heap_limit_set")) return;
     own_lock(heap);
     heap->limit_bytes = limit_bytes;
+    heap->owner.has_limit = limit_bytes != SIZE_MAX;
     own_unlock(heap);
 }
 

@@ -52,11 +52,12 @@ struct owner {
     _Atomic(size_t) carved_bytes; /* as used_bytes */
     size_t idle_bytes_kept; /* how many bytes lay there after the last trim */
 
-    /* When slab_trim_shrunk trimmed last; whether the heap has carved trimmed memory again since; and how many times in
-     * a row it had done so. */
+    /* When slab_trim_shrunk trimmed last; whether the heap has wanted trimmed memory again since; how many times in
+     * a row it had done so; and the pages of trimmed slabs that were released since, less those that slabs were made of. */
     uint64_t trimmed_ms;
     bool trimmed_is_wanted;
     uint8_t trims_wanted;
+    uint32_t trimmed_pages_released;
 
     /* A trim that is under way: the class that it has come to, 0: none; and the slab that it looks at next, NULL: no
      * other of that class; and the blocks that the last step walked beyond its part, which the next steps walk less. */
@@ -70,6 +71,7 @@ struct owner {
      * be adopted. */
     bool keeps_empty;
 
+    bool has_limit; /* a heap of the program with a limit: what it has carved counts */
     bool is_draining; /* a slab was taken off its queue and is still to be drained, as a forked child must know */
     bool owes_drain; /* the last drain stopped with slabs left on the queue */
 

@@ -109,8 +109,8 @@ TEST_F(Remote, DrainedBlocksAreTakenAsTheyCame)
     slab *s = slab_of(all[0]);
     test::Rng rng(test::seed());
     for (size_t i = all.size() - 1; i > 0; i--) std::swap(all[i], all[rng.below(i + 1)]);
-    for (size_t first : {size_t{1}, size_t{2}, all.size() / 2})
-        for (size_t second : {size_t{0}, size_t{1}, all.size() / 2 - 1})
+    for (size_t first : {size_t{1}, size_t{2}, all.size() / 8})
+        for (size_t second : {size_t{0}, size_t{1}, all.size() / 8 - 1})
             for (Freer who : {OWNER, OTHERS})
                 for (Freer then : {OWNER, OTHERS}) {
                     SCOPED_TRACE(testing::Message() << first << " by " << who << ", then " << second << " by " << then);

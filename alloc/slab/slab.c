@@ -7,6 +7,7 @@
 #include "report/broken.h"
 #include "slab/trim.h"
 #include "slab/validate.h"
+#include "superslab/limit.h"
 #include "superslab/pool.h"
 
 enum { WORD_BITS = 64 };
@@ -79,8 +80,7 @@ static uint16_t capacity(const struct superslab *superslab, const struct slab *s
 }
 
 /* Fresh memory is carved in parts of CARVE_BYTES, a page of the system each. A part's blocks are those that start in
- * it. The part that is carved first depends only on where the slab lies. So when a slab replaces another one on the
- * same pages, it starts where the old one has left memory. */
+ * it. A refill carves one part, or the parts of TAKE_BYTES_MAX once the class has CARVE_MUCH_BYTES in use. */
 
 /* The index of the first block that starts in or behind a part; the capacity if there is none. */
 static uint32_t part_first(const struct slab *slab, uint32_t part)
@@ -91,18 +91,23 @@ static uint32_t part_first(const struct slab *slab, uint32_t part)
     return index < slab->capacity ? index : slab->capacity;
 }
 
-static uint32_t part_end(const struct slab *slab, uint32_t index)
+/* Where a refill that carves from the block first on ends. */
+static uint32_t carve_end(const struct slab *slab, uint32_t first)
 {
-    uint32_t offset = slab_colour(slab) + index * sizeclass_bytes(slab->class_index);
-    return part_first(slab, offset / CARVE_BYTES + 1);
+    const uint32_t block_bytes = sizeclass_bytes(slab->class_index), offset = slab_colour(slab) + first * block_bytes;
+    const size_t used_bytes = (size_t)owner_used_blocks(slab->owner, slab->class_index) * block_bytes;
+    const bool is_much = used_bytes >= CARVE_MUCH_BYTES && !slab->owner->has_limit && limit_get() == SIZE_MAX;
+    const uint32_t parts = is_much ? (uint32_t)TAKE_BYTES_MAX / CARVE_BYTES : 1;
+    const uint32_t end = part_first(slab, offset / CARVE_BYTES + parts);
+    return first < slab->carve_start && end > slab->carve_start ? slab->carve_start : end;
 }
 
 /* The block that is carved first. Slabs start at multiples of 64 KiB, so their first pages would share one TLB set:
  * start each slab at a different part. */
-static uint16_t carve_start(const struct slab *slab)
+static uint32_t carve_start(const struct slab *slab)
 {
     uint32_t parts = slab->page_count * (uint32_t)(PAGE_BYTES / CARVE_BYTES);
-    return (uint16_t)(part_first(slab, slab->page_index % parts) % slab->capacity);
+    return part_first(slab, slab->page_index % parts) % slab->capacity;
 }
 
 /* The block of a part that heads the list. Parts start at page boundaries, which map to one cache set: start the list
@@ -120,24 +125,26 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     if (range.superslab == NULL) return NULL;
 
     owner_count_event(owner, OWNER_EVENT_slabs_made);
+    if (HAK_UNLIKELY(owner->trimmed_pages_released != 0)) slab_trim_may_be_wanted(owner, pages);
     struct slab *slab = &range.superslab->slabs[range.first];
     slab->free = NULL;
     used_set(slab, 0);
     slab->carved_count = 0;
-    slab->hollow = slab->trimmed = false;
+    slab->hollow = slab->trimmed = slab->was_trimmed = false;
     slab->linked_count = 0;
     slab->class_index = (uint8_t)class_index;
     slab->page_count = (uint8_t)pages;
     slab->page_index = (uint8_t)range.first;
     slab->capacity = capacity(range.superslab, slab);
-    slab->carve_start = carve_start(slab);
+    slab->carve_start = carve_start(slab) & CARVE_START_MASK;
     slab->owner = owner;
     /* relaxed: the program publishes it when it hands a block of the slab to another thread. */
     atomic_store_explicit(&slab->remote, 0, memory_order_relaxed);
-    for (uint32_t i = 0; i < pages; i++) {
-        slab[i].page_offset = (uint8_t)i;
-        slab[i].hollow_pages = 0;
-    }
+    for (uint32_t i = 0; i < pages; i++) slab[i].page_offset = (uint8_t)i;
+    for (uint32_t i = 0; range.dirty == 0 && i < pages; i++) slab[i].hollow_pages = 0;
+    slab->fresh = range.dirty == 0;
+    /* In the debug-validation build frames are laid out as blocks are carved. */
+    if (range.dirty != 0) slab_begin_dirty(slab, &range, !VALIDATE && !owner->has_limit);
     pagemap_tag_set(superslab_page_start(range.superslab, slab), pages, owner->tag | class_index);
     list_insert(slab, false);
     return slab;
@@ -150,23 +157,30 @@ static void marks_clear(struct slab *slab)
     if (free_count != slab->linked_count) memset(slab_marks(slab), 0, sizeof(mark_words));
 }
 
+static void slab_ends(struct slab *slab)
+{
+    marks_clear(slab);
+    if (slab->fresh && (slab->hollow || slab->carved_count != slab->capacity)) slab_end_untouched(slab);
+}
+
 static void slab_release(struct slab *slab)
 {
     struct superslab *superslab = superslab_of(slab);
     list_remove(slab);
-    marks_clear(slab);
+    if (slab->was_trimmed) slab->owner->trimmed_pages_released += slab->page_count;
+    slab_ends(slab);
     owner_count_event(slab->owner, OWNER_EVENT_slabs_released);
     owner_carved_bytes_add(slab->owner, -(size_t)slab->carved_count * sizeclass_bytes(slab->class_index));
     pagemap_tag_set(superslab_page_start(superslab, slab), slab->page_count, 0);
     sync_point("slab_release");
-    pool_free(superslab, slab->page_index, slab->page_count, 1 + 7u * slab->carved_count / slab->capacity);
+    pool_free(superslab, slab->page_index, slab->page_count, slab_fill_eighths(slab));
 }
 
 void slab_discard(struct slab *slab)
 {
     struct owner *owner = slab->owner;
     if (slab->listed) list_remove(slab);
-    marks_clear(slab);
+    slab_ends(slab);
     owner_count_event(owner, OWNER_EVENT_slabs_released);
     used_subtract(owner, slab->class_index, used_get(slab));
     owner_carved_bytes_add(owner, -(size_t)slab->carved_count * sizeclass_bytes(slab->class_index));
@@ -244,7 +258,7 @@ static struct block *slab_carve(struct slab *slab)
     uint32_t block_bytes = sizeclass_bytes(slab->class_index);
     uint32_t first = (uint32_t)slab->carve_start + slab->carved_count;
     if (first >= slab->capacity) first -= slab->capacity;
-    uint32_t count = part_end(slab, first) - first, turn = carve_turn(slab, count);
+    uint32_t count = carve_end(slab, first) - first, turn = carve_turn(slab, count);
 
     char *start = slab_start(superslab_of(slab), slab) + (size_t)first * block_bytes;
     struct block *head = block_at(start, turn, block_bytes), *tail = block_at(start, count - 1, block_bytes);
@@ -267,19 +281,36 @@ static struct block *slab_carve(struct slab *slab)
  * fetches ahead. (jemalloc keeps such bitmaps, and gives a slab's lowest block first.) Bit i is block i. To divide the offset of a
  * block from the start of the slab's pages gives i, since a colour is less than a block. */
 
-/* Takes the first blocks that have marks, TAKE_MAX at most, so that the time of one malloc is bounded. */
+/* How many blocks a refill takes of left_count that are there. Under a limit on memory it takes less, since what lies in one bin
+ * is what another class lacks. */
+static uint32_t take_count(uint32_t left_count, uint32_t block_bytes)
+{
+    if (left_count > TAKE_MAX) left_count = TAKE_MAX;
+    const uint32_t bytes_max = HAK_LIKELY(limit_get() == SIZE_MAX) ? TAKE_BYTES_MAX : CARVE_BYTES;
+    if (left_count * block_bytes <= bytes_max) return left_count;
+    return block_bytes < bytes_max ? bytes_max / block_bytes : 1;
+}
+
+/* Takes the first blocks that have marks, as many as take_count says, so that the time of one malloc is bounded. */
 static struct block *take_marked(struct slab *slab)
 {
     const uint32_t block_bytes = sizeclass_bytes(slab->class_index);
     uint64_t *word = slab_marks(slab), *end = word + sizeof(mark_words) / sizeof *word;
     char *start = slab_start(superslab_of(slab), slab);
-    uint32_t left = slab->carved_count - used_get(slab) - slab->linked_count;
-    if (left > TAKE_MAX) left = TAKE_MAX;
+    uint32_t left = take_count(slab->carved_count - used_get(slab) - slab->linked_count, block_bytes);
     const uint32_t wanted = left;
     struct block *list = NULL, **link = &list;
     for (; left > 0 && word < end; word++, start += (size_t)WORD_BITS * block_bytes) {
         uint64_t bits = *word;
         if (bits == 0) continue;
+        if (bits == ~0ull && left >= WORD_BITS) { /* a row, as in a slab that has just begun */
+            struct block *last = block_at(start, WORD_BITS - 1, block_bytes);
+            link_set(link, block_at(start, 0, block_bytes));
+            link_row(block_at(start, 0, block_bytes), last, block_bytes);
+            link = &last->next;
+            left -= WORD_BITS;
+            bits = 0;
+        }
         for (; bits != 0 && left > 0; bits &= bits - 1, left--) {
             struct block *block = block_at(start, (uint32_t)__builtin_ctzll(bits), block_bytes);
             link_set(link, block);

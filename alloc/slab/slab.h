@@ -52,6 +52,13 @@ static inline bool slab_has_free(const struct slab *slab)
     return slab->carved_count != atomic_load_explicit(&slab->used_count, memory_order_relaxed);
 }
 
+/* How many eighths of the slab the program used, 1 to 8, for pool_free. A trimmed slab counts as a full one: what it gave back
+ * says nothing about how much its program takes. */
+static inline uint32_t slab_fill_eighths(const struct slab *slab)
+{
+    return slab->was_trimmed ? 8 : 1 + 7u * slab->carved_count / slab->capacity;
+}
+
 /* Makes a slab for the owner, first in its list. NULL when the system has no memory. */
 struct slab *slab_make(struct owner *owner, uint32_t class_index);
 

@@ -1,7 +1,6 @@
 // slab_test.cc: slabs of an owner that the test makes; laws 1 and 3.
 #include "base/test_support.h"
 
-#include <map>
 #include <algorithm>
 #include <set>
 
@@ -177,7 +176,7 @@ TEST_F(Slab, TakeGivesTheFreeList)
     for (block *b : all) slab_give_back(s, b);
 }
 
-// What the owner gave back comes out by address, TAKE_MAX blocks at a time, whatever the order in which it came.
+// What the owner gave back comes out by address, TAKE_MAX blocks or TAKE_BYTES_MAX at a time, whatever the order in which it came.
 TEST_F(Slab, WhatTheOwnerGaveBackIsTakenInTheOrderOfTheAddresses)
 {
     test::Rng rng(test::seed());
@@ -191,7 +190,8 @@ TEST_F(Slab, WhatTheOwnerGaveBackIsTakenInTheOrderOfTheAddresses)
             std::sort(expected.begin(), expected.end());
             for (block *b : std::vector<block *>(all.begin(), all.begin() + (ptrdiff_t)count)) slab_give_back(s, b);
             for (size_t at = 0, end; at < count; at = end) {
-                end = std::min(count, at + TAKE_MAX);
+                end = std::min(
+                    {count, at + TAKE_MAX, at + std::max(size_t{1}, size_t{TAKE_BYTES_MAX} / sizeclass_bytes(c))});
                 EXPECT_TRUE(s->listed);
                 EXPECT_EQ(blocks_of(slab_take(s)),
                           std::vector<block *>(expected.begin() + (ptrdiff_t)at, expected.begin() + (ptrdiff_t)end))
@@ -235,6 +235,8 @@ TEST_F(Slab, ABlockThatCameBackTwiceIsReported)
 TEST_F(Slab, CarvesAPageOfTheSystemAtATime)
 {
     for (uint32_t c = 1; c < CLASS_COUNT; c++) {
+        pool_purge_all(); // only fresh memory is carved
+        own->has_limit = true; // a page, however much the class has in use
         slab *s = slab_make(own, c);
         std::vector<block *> all;
         std::set<uintptr_t> pages; // carved so far
@@ -249,21 +251,36 @@ TEST_F(Slab, CarvesAPageOfTheSystemAtATime)
         ASSERT_EQ(std::set<block *>(all.begin(), all.end()).size(), s->capacity);
         for (block *b : all) slab_give_back(s, b);
         slab_release_empty(own);
+        own->has_limit = false;
     }
 }
 
-TEST_F(Slab, ASlabIsCarvedWhereTheOneBeforeItWas)
+// A class that has CARVE_MUCH_BYTES in use carves TAKE_BYTES_MAX at a time, and each block once.
+TEST_F(Slab, CarvesMoreOnceAClassHasMuch)
 {
-    std::map<void *, std::set<uint32_t>> parts; // the parts at which slabs of all classes began, by page
-    for (uint32_t c = 1; c <= sizeclass_of(PAGE_BYTES / SLAB_BLOCKS_MIN); c++) {
-        slab *s = slab_make(own, c);
-        std::vector<block *> some = blocks_of(slab_take(s));
-        char *start = superslab_page_start(superslab_of(s), s);
-        parts[start].insert((uint32_t)(reinterpret_cast<char *>(some[0]) - start) / CARVE_BYTES);
-        for (block *b : some) slab_give_back(s, b);
+    for (size_t bytes : {16, 48, 1024, 3072, 8192}) {
+        pool_purge_all();
+        const uint32_t c = sizeclass_of(bytes);
+        std::set<block *> distinct;
+        size_t blocks = 0, longest = 0;
+        while (blocks * bytes < 4 * CARVE_MUCH_BYTES) {
+            const slab *s = slab_make(own, c);
+            while (s->listed) {
+                const bool is_much = blocks * bytes >= CARVE_MUCH_BYTES;
+                const std::vector<block *> some = blocks_of(slab_take(own->slabs[c]));
+                const size_t most = is_much ? TAKE_BYTES_MAX : CARVE_BYTES;
+                EXPECT_LT((some.size() - 1) * bytes, most) << bytes;
+                if (is_much) longest = std::max(longest, some.size());
+                distinct.insert(some.begin(), some.end());
+                blocks += some.size();
+            }
+            EXPECT_EQ(s->used_count, s->capacity);
+        }
+        EXPECT_GT((longest + 2) * bytes, size_t{TAKE_BYTES_MAX}) << bytes;
+        EXPECT_EQ(distinct.size(), blocks);
+        for (block *b : distinct) slab_give_back(slab_of(b), b);
         slab_release_empty(own);
     }
-    for (auto &[start, begun] : parts) EXPECT_EQ(begun.size(), 1u);
 }
 
 TEST_F(Slab, ListsAreGivenBack)
@@ -354,6 +371,7 @@ TEST_F(Slab, CarvingStartsElsewhereInEachSlab)
         uint32_t c = sizeclass_of(bytes);
         ASSERT_EQ(sizeclass_bytes(c), bytes);
         std::set<uint32_t> lines; // of a cache of 4 KiB ways
+        pool_purge_all();
         std::vector<std::pair<slab *, std::vector<block *>>> all;
         for (int i = 0; i < 32; i++) {
             slab *s = slab_make(own, c);

@@ -272,6 +272,7 @@ static size_t trim(struct slab *slab, struct budget *left)
     if (calls == 0) return 0;
     owner_count_event(slab->owner, OWNER_EVENT_trims);
     slab->hollow = any_hollow(slab);
+    slab->was_trimmed = true;
     uint32_t carved = used + remark(&at, &idle);
     owner_carved_bytes_add(slab->owner, ((size_t)carved - slab->carved_count) * at.block_bytes);
     slab->carved_count = (uint16_t)carved;
@@ -361,8 +362,69 @@ void slab_trim_shrunk(struct owner *owner)
         owner->trims_wanted = 0;
     }
     owner->trimmed_is_wanted = false;
+    owner->trimmed_pages_released = 0;
     owner->trimmed_ms = now_ms;
     slab_trim_begin(owner);
+}
+
+/* Memory that a trim took is wanted again too where its slab has ended meanwhile, and another one is made. */
+void slab_trim_may_be_wanted(struct owner *owner, uint32_t pages)
+{
+    const uint32_t left = owner->trimmed_pages_released;
+    owner->trimmed_pages_released = left > pages ? left - pages : 0;
+    if (left <= pages) owner->trimmed_is_wanted = true;
+}
+
+/* --- memory that a slab begins with, and leaves ------------------------------------------------------------ */
+
+/* The bits of page i's hollow_pages for the system's pages that lie wholly in [first, end), offsets in the slab. */
+static uint16_t whole_bits(const struct layout *at, uint32_t i, uint32_t first, uint32_t end)
+{
+    uint32_t low = (first + at->os_bytes - 1) / at->os_bytes, high = end / at->os_bytes, page = i * at->os_pages;
+    low = low > page ? low - page : 0;
+    high = high > page ? high - page : 0;
+    if (high > at->os_pages) high = at->os_pages;
+    return low < high ? (uint16_t)((1u << high) - (1u << low)) : 0;
+}
+
+void slab_begin_dirty(struct slab *slab, const struct page_range *range, bool at_once)
+{
+    struct layout at = layout_of(slab);
+    slab->fresh = at_once && at.os_pages != 0 && at.os_pages <= OS_PAGES_MAX;
+    for (uint32_t i = 0; !slab->fresh && i < slab->page_count; i++) slab[i].hollow_pages = 0;
+    if (!slab->fresh) return;
+    const uint32_t used_end = at.colour + slab->capacity * at.block_bytes;
+    for (uint32_t i = 0; i < slab->page_count; i++) {
+        uint16_t zero = page_zero_bits(range, slab, i);
+        /* A page behind the last block has nothing to carve. */
+        if (zero != 0) zero &= whole_bits(&at, i, 0, (used_end + at.os_bytes - 1) / at.os_bytes * at.os_bytes);
+        slab[i].hollow_pages = zero;
+    }
+    slab->hollow = any_hollow(slab);
+    struct idle idle;
+    memset(idle.words, 0, word_count(&at) * sizeof(uint64_t));
+    idle_set(&idle, 0, slab->capacity);
+    slab->carved_count = (uint16_t)remark(&at, &idle);
+    owner_carved_bytes_add(slab->owner, (size_t)slab->carved_count * at.block_bytes);
+}
+
+void slab_end_untouched(struct slab *slab)
+{
+    struct layout at = layout_of(slab);
+    if (at.os_pages == 0 || at.os_pages > OS_PAGES_MAX) return;
+    const uint32_t carved_end = (uint32_t)slab->carve_start + slab->carved_count;
+    const bool wraps = carved_end >= slab->capacity;
+    const uint32_t first = at.colour + (wraps ? carved_end - slab->capacity : carved_end) * at.block_bytes;
+    const uint32_t start = at.colour + slab->carve_start * at.block_bytes,
+                   end = slab->page_count * (uint32_t)PAGE_BYTES;
+    uint64_t partial = 0;
+    for (uint32_t i = 0; i < slab->page_count; i++) {
+        if (!slab->hollow && wraps) slab[i].hollow_pages = whole_bits(&at, i, first, start);
+        if (!slab->hollow && !wraps)
+            slab[i].hollow_pages = whole_bits(&at, i, first, end) | whole_bits(&at, i, 0, start);
+        if (slab[i].hollow_pages != 0) partial |= 1ull << (slab->page_index + i);
+    }
+    superslab_partial_set(superslab_of(slab), slab->page_index, slab->page_count, partial);
 }
 
 /* --- carving trimmed memory

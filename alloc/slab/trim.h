@@ -11,6 +11,7 @@
 #pragma once
 
 #include "slab/slab.h"
+#include "superslab/pool.h"
 
 /* Trims one slab. Returns how many bytes went back to the system. */
 size_t slab_trim(struct slab *slab);
@@ -35,6 +36,17 @@ static inline bool slab_trim_is_due(const struct owner *owner)
  * in each of them. The wait doubles each time this happens again, up to 16 delays. With a delay of 0 it always
  * trims. */
 void slab_trim_shrunk(struct owner *owner);
+
+/* Called when a slab is made after trimmed slabs were released (owner->trimmed_pages_released). */
+void slab_trim_may_be_wanted(struct owner *owner, uint32_t pages);
+
+/* Begins a slab on pages of which some have memory: the blocks that lie wholly on those are free, and the system's pages that read
+ * as zero are hollow. Unless at_once: then all is carved in order, as fresh memory is. */
+void slab_begin_dirty(struct slab *slab, const struct page_range *range, bool at_once);
+
+/* A slab ends that has not used all of its memory: notes which of the system's pages read as zero, for the pages' next owner
+ * (partial_pages). */
+void slab_end_untouched(struct slab *slab);
 
 /* Carves the blocks of one system page of a hollow slab, or one block if blocks are larger. *count: how many, at least
  * one. The list ends in NULL. */

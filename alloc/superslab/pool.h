@@ -22,6 +22,13 @@ struct page_range {
     bool is_tight; /* without a superslab: a mapping of its own would take much less address space than a new one */
 };
 
+/* Which of the system's pages in a page of the range read as zero: a bit for each. `first` is the range's first descriptor. */
+static inline uint16_t page_zero_bits(const struct page_range *range, const struct slab *first, uint32_t page)
+{
+    if ((range->dirty >> page & 1) == 0) return (uint16_t)~0u;
+    return (range->partial >> page & 1) != 0 ? first[page].hollow_pages : 0;
+}
+
 /* Claims pages as superslab_claim does, from a known superslab or else from a new one. The result's superslab is NULL
  * when the system has no memory, or is_tight is set. pool_claim asks for no room behind the pages. Any thread. */
 struct page_range pool_claim_for(struct page_need need);

@@ -196,7 +196,9 @@ bool purge_is_owed(void)
 static size_t goal_below(size_t dirty_max)
 {
     if (limit_soft_exceeded()) return 0;
-    size_t goal = dirty_max / 2, least = get(&seldom.keep_eighths_least) / 8;
+    /* Half, so that rounds are few; but of what was learned most stays, since it is wanted again. */
+    const size_t more = get(&pages_now.keep_eighths) / 8 >= dirty_max ? dirty_max / 8 : dirty_max / 2;
+    size_t goal = dirty_max - more, least = get(&seldom.keep_eighths_least) / 8;
     if (goal >= least) return goal;
     return least < dirty_max ? least : dirty_max;
 }
@@ -212,6 +214,7 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
         if (now_ms < atomic_load_explicit(&seldom.useless_until_ms, memory_order_relaxed)) return;
         round_begin(&of_limit, ROUND_ALL, goal_below(dirty_max));
     }
+    round_goal_raise(&of_limit, goal_below(dirty_max)); /* the limit may have learned since the round began */
     /* The program may free no more: the next slow paths must not have much to do. One slow path frees a bounded number of
      * pages, so the calls beyond PURGE_CALLS_MAX have a bound too, whatever the heap's size. */
     const bool is_much = purge_dirty_pages() > dirty_max + PURGE_DEBT_PAGES_MAX;

@@ -119,6 +119,12 @@ static size_t goal_of(struct round *round)
     return atomic_load_explicit(&round->dirty_pages_goal, memory_order_relaxed);
 }
 
+void round_goal_raise(struct round *round, size_t dirty_pages_goal)
+{
+    if (dirty_pages_goal > goal_of(round))
+        atomic_store_explicit(&round->dirty_pages_goal, dirty_pages_goal, memory_order_relaxed);
+}
+
 static size_t step_make(struct step *step)
 {
     struct round *round = step->round;

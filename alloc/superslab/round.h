@@ -30,6 +30,7 @@ struct round {
 /* Begins at the last superslab, since searches claim from the bottom. */
 void round_begin(struct round *round, enum round_what what, size_t dirty_pages_goal);
 bool round_is_over(struct round *round);
+void round_goal_raise(struct round *round, size_t dirty_pages_goal); /* if it is higher than the round's */
 void round_end(struct round *round);
 
 /* Continues the round: whole, or as far as this malloc or free may. It leaves calls_spared of its calls, and may make calls_more

@@ -27,6 +27,7 @@ struct owner;
 typedef uint64_t mark_words[PAGE_BYTES / GRANULE_BYTES / 64];
 
 enum { LINKED_COUNT_BITS = 13, LINKED_COUNT_MASK = (1 << LINKED_COUNT_BITS) - 1 };
+enum { CARVE_START_MASK = (1 << 14) - 1 };
 static_assert(PAGE_BYTES / GRANULE_BYTES <= LINKED_COUNT_MASK, "no slab has more blocks");
 
 /* Descriptor of a page: one cache line. The descriptor of the first page describes the whole slab or run. This layer
@@ -50,7 +51,9 @@ struct slab {
     uint8_t page_offset; /* pages from the first page of the slab or run to this one */
     uint8_t page_index; /* index of this page in its superslab */
     uint16_t capacity; /* blocks in the slab */
-    uint16_t carve_start; /* index of the block that was carved first */
+    uint16_t carve_start : 14; /* index of the block that was carved first */
+    uint16_t fresh : 1; /* what is not carved reads as zero */
+    uint16_t was_trimmed : 1; /* a trim has given pages of it back; changes, unlike the others here */
     struct owner *owner;
 
     /* other threads write these: slab/remote.h */
@@ -70,7 +73,7 @@ struct superslab {
     _Atomic(uint8_t) seen_full; /* by rounds of the tick: superslab/backing.c */
     char pad[3];
     _Atomic(uint64_t) missing_pages; /* bit set: not ours, and so never free; changed under the POOL lock. relaxed */
-    _Atomic(uint64_t) partial_pages; /* bit set: dirty, but hollow_pages says what reads as zero: heap/large.c */
+    _Atomic(uint64_t) partial_pages; /* bit set: dirty, but hollow_pages says what reads as zero */
     struct slab slabs[SUPERSLAB_PAGES];
     /* For the slab that starts at a page: a bit for each free block that the owner has given back (slab/slab.h). Zero for a
      * page at which no slab starts. On a line apart, which nobody writes once the superslab has address space. */
