@@ -81,14 +81,15 @@ enum {
     CACHE_LINE_BYTES = 64,
     COLOURED_STEP_BYTES = 128, /* slabs are coloured whose blocks are a multiple of this, up to 1 KiB */
     CARVE_BYTES = 4096, /* a refill carves this much of a slab's fresh memory, */
-    CARVE_MUCH_BYTES = 256 * 1024, /* and TAKE_BYTES_MAX of it once the class has this many bytes in use */
+    CARVE_MUCH_BYTES = 256 * 1024, /* once the class has this many bytes in use, TAKE_BYTES_MAX of it */
     CARVE_STRIDE_BYTES = 320, /* the list of carved blocks starts this much further on in each next slab: 5 lines */
     /* Above 1 KiB a class takes idle blocks of the next BORROW_CLASSES_MAX classes before it takes fresh memory: one for each
      * BORROWED_BYTES of that. */
     BORROW_CLASSES_MAX = 8,
     BORROWED_BYTES = 256,
     TAKE_MAX = 256, /* a refill takes at most this number of a slab's free blocks that have memory, */
-    TAKE_BYTES_MAX = 16 * 1024, /* and one, or at most this many bytes, of them: another thread cannot take them back */
+    TAKE_BYTES_MAX =
+        16 * 1024, /* this many bytes of them, but at least one: no other thread can take what lies in a bin */
 
     /* How many slabs a thread gathers remote frees for at one time. A producer allocates from one slab of each class in
      * turn, so this must exceed the number of classes (measured: a block handed over takes 57 ns with 16 stages, 18 ns

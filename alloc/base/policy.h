@@ -30,7 +30,7 @@
 #endif
 
 #ifndef __cplusplus
-enum { VALIDATE = HAKMEM_DEBUG_VALIDATION }; /* failfast checks, counters and sync points */
+enum { VALIDATE = HAKMEM_DEBUG_VALIDATION }; /* failfast checks and sync points */
 #else
 constexpr bool VALIDATE = HAKMEM_DEBUG_VALIDATION;
 #endif

@@ -60,8 +60,7 @@ TEST_F(Succession, WhatTheDeadHadCachedWaitsForTheNextOne)
 TEST_F(Succession, TheHeirBeginsWithEachList)
 {
     struct block *lists[CLASS_COUNT] = {};
-    hak_free(
-        hak_malloc(64 * test::MIB)); // a peak that is not reached again: a heap whose process grows empties its caches
+    hak_free(hak_malloc(64 * test::MIB)); // a new peak would empty the caches
     test::in_thread([&] {
         for (uint32_t c = 1; c < CLASS_COUNT; c++) {
             const bool is_aligned = c >= CLASS_ALIGNED_FIRST; // for blocks that each begin at a multiple of 128

@@ -8,6 +8,7 @@
 #include "cache/thread.h"
 #include "heap/huge.h"
 #include "heap/own_inside.h"
+#include "os/os.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
 #include "slab/validate.h"
@@ -92,6 +93,15 @@ static bool is_zero(const char *page)
     return ASAN || MSAN || *(const uint64_t *)(const void *)page == 0;
 }
 
+/* A free page with memory, whose descriptor says which of the system's pages read as zero. */
+static void check_partial(const struct slab *page, const char *start, struct hak_inspect_report *report)
+{
+    const size_t os_bytes = os_page_bytes();
+    for (size_t at = 0, i = 0; at < PAGE_BYTES; at += os_bytes, i++)
+        if ((page->hollow_pages >> i & 1) != 0 && !is_zero(start + at))
+            broken(report, "law 7: a hollow page of a free one reads as zero", start + at);
+}
+
 static void check_superslab(struct superslab *superslab, void *context)
 {
     struct counted *counted = context;
@@ -99,6 +109,7 @@ static void check_superslab(struct superslab *superslab, void *context)
     /* relaxed: the heap is at rest, by the caller's order. */
     uint64_t free_pages = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed);
     uint64_t dirty_pages = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
+    uint64_t partial_pages = atomic_load_explicit(&superslab->partial_pages, memory_order_relaxed);
     uint64_t missing = atomic_load_explicit(&superslab->missing_pages, memory_order_relaxed);
     uint64_t accounted = free_pages | missing;
     counted->superslabs++;
@@ -112,6 +123,7 @@ static void check_superslab(struct superslab *superslab, void *context)
             if (tag != 0) broken(report, "law 6: a free page has no tag", start);
             if ((dirty_pages >> page & 1) == 0 && !is_zero(start))
                 broken(report, "law 7: a free page that is not dirty reads as zero", start);
+            if ((dirty_pages & partial_pages) >> page & 1) check_partial(slab, start, report);
             continue;
         }
         if (tag == CLASS_OWN_DEAD) accounted |= 1ull << page;

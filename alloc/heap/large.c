@@ -25,9 +25,9 @@ static uint32_t pages_for(size_t size_bytes)
 /* --- what reads as zero ----------------------------------------------------------------------------------- */
 
 /* A run's last page is seldom used to its end. hollow_pages of that page says which of the system's pages behind the block
- * read as zero, if its bit in partial_pages is set (slabs leave such pages too). So calloc clears the block and no more, and the rest of a page that was
- * never touched stays so. This holds after the run is freed, too, until the page is claimed again. used_count of a run is 1
- * once the program may use all of it. */
+ * read as zero, if its bit in partial_pages is set (slabs leave such pages too). So calloc clears the block and no more, and
+ * the rest of a page that was never touched stays so. This holds after the run is freed, too, until the page is claimed
+ * again. used_count of a run is 1 once the program may use all of it. */
 
 static uint16_t os_pages_behind(size_t used_bytes)
 {

@@ -91,6 +91,8 @@ struct hak_heap *own_new(void)
     struct hak_heap *heap = body_take();
     if (heap != NULL) {
         heap->limit_bytes = SIZE_MAX;
+        heap->owner.has_limit = heap->owner.trimmed_is_wanted = false; /* as is_purged below */
+        heap->owner.trimmed_pages_released = 0;
         heap->kept_bytes = 0;
         heap->peak_bytes = 0;
         heap->is_purged = false; /* the heap that had this body before may have left it set */

@@ -135,6 +135,45 @@ TEST_F(Begin, OnPagesThatAnotherSlabHad)
     EXPECT_EQ(own->carved_bytes, 0u);
 }
 
+// A slab may begin hollow. To carve it then says nothing about trims.
+TEST_F(Begin, HollowIsNotTrimmed)
+{
+    SKIP_UNDER_SANITIZER("blocks that are free may not be read");
+    if (VALIDATE) GTEST_SKIP() << "slabs of the debug-validation build are carved in order";
+    pool_purge_all();
+    own->trimmed_is_wanted = false;
+    slab *s = slab_make(own, sizeclass_of(1024));
+    give_back(s, take(s, 1));
+    s = slab_make(own, sizeclass_of(512));
+    EXPECT_TRUE(s->hollow);
+    EXPECT_GT(s->carved_count, 0);
+    give_back(s, take(s, s->capacity));
+    EXPECT_FALSE(own->trimmed_is_wanted);
+}
+
+// Pages that are marked dirty, and of which each reads as zero, are carved in order as fresh ones are.
+TEST_F(Begin, ZeroIsFresh)
+{
+    SKIP_UNDER_SANITIZER("blocks that are free may not be read");
+    if (VALIDATE) GTEST_SKIP() << "slabs of the debug-validation build are carved in order";
+    pool_purge_all();
+    slab *s = slab_make(own, sizeclass_of(1024));
+    superslab *at = superslab_of(s);
+    const uint32_t page = s->page_index;
+    std::vector<block *> blocks = take(s, 1);
+    for (block *b : blocks) memset(static_cast<void *>(b), 0, 1024);
+    give_back(s, blocks);
+    ASSERT_NE(at->partial_pages.load() >> page & 1, 0u);
+    at->slabs[page].hollow_pages = static_cast<uint16_t>(~0u); // all of the page is zero again
+    s = slab_make(own, sizeclass_of(512));
+    ASSERT_EQ(s, &at->slabs[page]);
+    EXPECT_FALSE(s->hollow);
+    EXPECT_EQ(s->carved_count, 0);
+    blocks = take(s, s->capacity);
+    EXPECT_EQ(blocks.size(), s->capacity);
+    give_back(s, blocks);
+}
+
 // A heap with a limit counts what is carved: its slabs are carved in order, and leave no page that reads as zero behind.
 TEST_F(Begin, InOrderWithALimit)
 {

@@ -52,8 +52,8 @@ struct owner {
     _Atomic(size_t) carved_bytes; /* as used_bytes */
     size_t idle_bytes_kept; /* how many bytes lay there after the last trim */
 
-    /* When slab_trim_shrunk trimmed last; whether the heap has wanted trimmed memory again since; how many times in
-     * a row it had done so; and the pages of trimmed slabs that were released since, less those that slabs were made of. */
+    /* When slab_trim_shrunk trimmed last, whether the heap has wanted trimmed memory again since, and how many times in a
+     * row it had. Trimmed slabs may end: trimmed_pages_released counts their pages since then, less those of new slabs. */
     uint64_t trimmed_ms;
     bool trimmed_is_wanted;
     uint8_t trims_wanted;

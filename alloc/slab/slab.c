@@ -91,7 +91,7 @@ static uint32_t part_first(const struct slab *slab, uint32_t part)
     return index < slab->capacity ? index : slab->capacity;
 }
 
-/* Where a refill that carves from the block first on ends. */
+/* The block behind the last one of a refill that carves from `first` on. */
 static uint32_t carve_end(const struct slab *slab, uint32_t first)
 {
     const uint32_t block_bytes = sizeclass_bytes(slab->class_index), offset = slab_colour(slab) + first * block_bytes;

@@ -272,7 +272,7 @@ static size_t trim(struct slab *slab, struct budget *left)
     if (calls == 0) return 0;
     owner_count_event(slab->owner, OWNER_EVENT_trims);
     slab->hollow = any_hollow(slab);
-    slab->was_trimmed = true;
+    if (gone > 0) slab->was_trimmed = true;
     uint32_t carved = used + remark(&at, &idle);
     owner_carved_bytes_add(slab->owner, ((size_t)carved - slab->carved_count) * at.block_bytes);
     slab->carved_count = (uint16_t)carved;
@@ -394,11 +394,18 @@ void slab_begin_dirty(struct slab *slab, const struct page_range *range, bool at
     for (uint32_t i = 0; !slab->fresh && i < slab->page_count; i++) slab[i].hollow_pages = 0;
     if (!slab->fresh) return;
     const uint32_t used_end = at.colour + slab->capacity * at.block_bytes;
+    const uint16_t every = whole_bits(&at, 0, 0, PAGE_BYTES);
+    bool is_zero = true;
     for (uint32_t i = 0; i < slab->page_count; i++) {
-        uint16_t zero = page_zero_bits(range, slab, i);
+        uint16_t zero = page_zero_bits(range, slab, i) & every;
+        is_zero = is_zero && zero == every;
         /* A page behind the last block has nothing to carve. */
         if (zero != 0) zero &= whole_bits(&at, i, 0, (used_end + at.os_bytes - 1) / at.os_bytes * at.os_bytes);
         slab[i].hollow_pages = zero;
+    }
+    if (is_zero) { /* then it is carved in order, as fresh memory is */
+        for (uint32_t i = 0; i < slab->page_count; i++) slab[i].hollow_pages = 0;
+        return;
     }
     slab->hollow = any_hollow(slab);
     struct idle idle;
@@ -461,7 +468,7 @@ struct block *slab_carve_hollow(struct slab *slab, uint32_t *count)
     uint32_t first = first_os_page(&at, block), end = end_block(&at, last_os_page(&at, block));
     uint32_t filled = fill(&at, block);
     struct block *list = NULL, **tail = &list;
-    slab->owner->trimmed_is_wanted = true;
+    if (slab->was_trimmed) slab->owner->trimmed_is_wanted = true;
     *count = 0;
     for (; block < end; block++) {
         /* A block that also touches a page that is still hollow is carved with that one. */

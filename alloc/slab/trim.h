@@ -7,7 +7,7 @@
  *
  * In a hollow slab the blocks that are not carved are exactly those on pages whose bit is set, so law 1 holds unchanged.
  * When a slab is trimmed that was not wholly carved, the rest of it becomes hollow too, and its blocks on pages that
- * stay become free. Only the thread that holds the owner, or visits it, may call these functions. */
+ * stay become free. A slab that begins on pages of which some have memory is hollow where they have none. Only the thread that holds the owner, or visits it, may call these functions. */
 #pragma once
 
 #include "slab/slab.h"

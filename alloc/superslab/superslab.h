@@ -52,8 +52,9 @@ struct slab {
     uint8_t page_index; /* index of this page in its superslab */
     uint16_t capacity; /* blocks in the slab */
     uint16_t carve_start : 14; /* index of the block that was carved first */
-    uint16_t fresh : 1; /* what is not carved reads as zero */
-    uint16_t was_trimmed : 1; /* a trim has given pages of it back; changes, unlike the others here */
+    uint16_t
+        fresh : 1; /* its hollow pages, or if it is not hollow the pages of blocks that are not carved, read as zero */
+    uint16_t was_trimmed : 1; /* a trim has given pages of it back: set once */
     struct owner *owner;
 
     /* other threads write these: slab/remote.h */
@@ -124,7 +125,7 @@ struct page_need {
  * thread; lock-free. */
 int superslab_claim(struct superslab *superslab, const struct page_need *need, bool *zero, bool *contended);
 
-/* Sets one bit of partial_pages, 0: none, and clears the others of [first, first + pages), which the caller owns. */
+/* Sets these bits of partial_pages, and clears the others of [first, first + pages), which the caller owns. */
 void superslab_partial_set(struct superslab *superslab, uint32_t first, uint32_t pages, uint64_t bits);
 
 /* Claims exactly [first, first + pages) if all are free. */
