@@ -55,19 +55,20 @@ class Watch(gdb.Breakpoint):
         self.siblings = []
 
     def stop(self):
-        is_over = self.noted()
+        self.noted()
         look_at(self.siblings)
-        return is_over or [self.index, self.count] == self.wanted["settle"] and not self.log["settling"]
+        return len(self.log["stores"]) >= STORES_MAX or self.log["settled"] and not self.log["settling"]
 
     def noted(self):
         try:
             self.note()
         except Exception as error:  # noqa: BLE001  (gdb would print it and stop the program)
             self.log["errors"].append(repr(error))
-        return len(self.log["stores"]) >= STORES_MAX
 
     def note(self):
         value, before = inside.read(self.cell["address"], self.cell["size"]), self.last
+        if value is not None and value == before:
+            return  # look_at has noted this value, and gdb tells of it only now
         self.last = value
         if self.cell["value"] is not None and value != self.cell["value"]:
             if self.is_held:
@@ -79,6 +80,8 @@ class Watch(gdb.Breakpoint):
         self.log["stores"].append([self.index, self.count, seen.calls_so_far() or 0])
         if [self.index, self.count] == self.wanted["until"]:
             self.log["closed"] = True
+        if [self.index, self.count] == self.wanted["settle"]:
+            self.log["settled"] = True  # gdb may have told of the store into the other cell
         detail = self.wanted["detail"]
         if self.count <= FIRST_HITS if detail is None else [self.index, self.count] in detail:
             hit = seen.hit({**self.cell, "value": value}, self.wanted["allocator"], True, before)
@@ -271,7 +274,7 @@ def settle(task, log, watches, begin):
 
 def run(task):
     log = seen.new_log()
-    log.update(settling=False, closed=False, restores=[], unsettled=False, thrown={}, passed={})
+    log.update(settled=False, settling=False, closed=False, restores=[], unsettled=False, thrown={}, passed={})
     flow.preferred.update(task["prefer"])
     follow(task["follow"])
     if task["throws"]:
