@@ -207,13 +207,16 @@ class Rerun:
 
     @staticmethod
     def ends_of(rows, bound):
-        """Where the bound is among the stores of a run. gdb misses a store into one cell if the same instruction stores its old
-        value into another one: then the counts differ, and the number of calls of malloc tells."""
+        """The places of the bound among the stores of a run. gdb misses a store into one cell if the same instruction
+        stores its old value into another one. If the run then has no store of this number, the only store with this
+        number of calls of malloc is the bound. A store of this number with other calls is another one: no place."""
         ends = [place for place, row in enumerate(rows) if row[:2] == [1, bound["number"]]]
         if "pass" in bound or bound.get("calls") is None:
             return ends
         same = [place for place, row in enumerate(rows) if row[0] == 1 and row[1] and row[2] == bound["calls"]]
-        return [place for place in ends if place in same] or (same if len(same) == 1 else [])
+        if ends:
+            return [place for place in ends if place in same]
+        return same if len(same) == 1 else []
 
     @staticmethod
     def passes(bound):
