@@ -38,11 +38,11 @@ class Frees:
             more["alternatives"] = [*more.get("alternatives", []), (None, "the function that destroyed the object")]
         return self.make(grade, cause, frame, why, stack, **more)
 
-    def used_after_free(self, address, why, **more):
+    def used_after_free(self, address, why, is_walk=False, **more):
         """The block at an address was freed, and then used. The memory may have had several owners, one after another.
-        The guilty free is the one without which the program does not crash."""
+        The guilty free is the one without which the program does not crash. is_walk: as in guilty_free."""
         blocks = [block for block in self.judge.history.blocks_at(address, self.crash["calls"]) if block.freed]
-        block, is_proved = self.guilty_free(blocks)
+        block, is_proved = self.guilty_free(blocks, is_walk)
         more.setdefault("block_hit", self.judge.describe(block, address))
         others = []
         if not is_proved:
@@ -68,9 +68,10 @@ class Frees:
             block_hit=self.about.get("block_hit") or self.judge.describe(block, address),
         )
 
-    def guilty_free(self, blocks):
+    def guilty_free(self, blocks, is_walk=False):
         """Among blocks that were freed at one place, the last first: the block whose free is guilty, and whether that
-        is proved."""
+        is proved. is_walk: an earlier walk along pointers read the block. The crash's pointer then does not say which
+        block was meant, so that only a run that gets further without the free proves it."""
         if not self.judge.history.is_whole and len(blocks) > 1:
             raise Lost(
                 f"the memory had {len(blocks)} known owners, one after another, and the first calls of malloc are "
@@ -84,13 +85,14 @@ class Frees:
         helps = [block for block in tried if results.get(block) == "gone"]
         if helps and len(blocks) == 1:
             return blocks[0], True
-        meant = self.meant(blocks)
+        meant = None if is_walk else self.meant(blocks)
         if meant is not None:
             return meant, meant in helps or meant in blocks and results.get(meant, "else") == "else" and not helps
         is_only = len(helps) == 1 and len(results) == len(blocks) and None not in results.values()
         if helps:
             return helps[0], is_only
-        return blocks[-1], len(blocks) == 1 and "same" not in results.values() and self.judge.history.is_whole
+        is_other = len(blocks) == 1 and "same" not in results.values() and self.judge.history.is_whole
+        return blocks[-1], is_other and not is_walk
 
     def without_frees(self, blocks):
         """Runs the program without the frees of some blocks. "gone": the program gets further; "same": it crashes as

@@ -244,9 +244,9 @@ class InProgram:
             alternatives=[(None, "the function that took the variable's address")],
         )
 
-    def of_loads(self, addresses):
+    def of_loads(self, addresses, is_walk=False):
         """If a program followed pointers out of live memory, the free of the first such block is the fault. addresses:
-        the last ones that its loop read."""
+        the last ones that its loop read. is_walk: as in guilty_free."""
         first = None
         for address in reversed(addresses):
             block = self.judge.history.block_at(address, self.crash["calls"])
@@ -258,6 +258,7 @@ class InProgram:
         return self.used_after_free(
             first[0],
             "it freed a block that the program still led to, and whose first words are then " "the heap's",
+            is_walk=is_walk,
             word=first[0],
             bad=None,
         )
@@ -274,7 +275,7 @@ class InProgram:
             self.say(str(reason))
             return None
         addresses = [row[0] for row in rows]
-        return self.of_loads(addresses) if addresses[-1:] == hit["sources"][:1] else None
+        return self.of_loads(addresses, True) if addresses[-1:] == hit["sources"][:1] else None
 
     def divided(self):
         """Division by zero: the fault of the dividing function, unless the zero comes from damage to the memory that it
