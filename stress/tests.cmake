@@ -35,7 +35,7 @@ if(NOT STRESS_THREAD_SANITIZED)
     engine/judge/memory_law_test.cc
     engine/judge/memory_test.cc
     engine/judge/oracle_test.cc
-    engine/judge/bytes_left_test.cc
+    engine/judge/remains_test.cc
     engine/judge/samples_test.cc
     engine/seat/op_stream_test.cc
     engine/run/options_parse_test.cc

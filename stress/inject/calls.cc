@@ -52,7 +52,7 @@ Outcome count(Task &task)
 }
 
 // Fails call 1, 2, ... until a run has no call left to fail.
-std::uint64_t each(Task task, bool for_ever, Tally::Row &row, Tally &tally)
+std::uint64_t each(Task task, bool for_ever, Totals::Row &row, Totals &totals)
 {
     std::uint64_t failures = 0;
     for (std::uint64_t call = 1; failures < kFailuresMax; ++call) {
@@ -60,24 +60,24 @@ std::uint64_t each(Task task, bool for_ever, Tally::Row &row, Tally &tally)
         task.injection.for_ever = for_ever;
         const Outcome outcome = run_judged(task, row.kept);
         row.add(outcome);
-        if (tally.failed(task, outcome)) ++failures;
+        if (totals.failed(task, outcome)) ++failures;
         else if (calls_are_over(outcome, call, row.calls)) break;
     }
     return failures;
 }
 
 // Fails the one call that --call names, and judges the run in the same way. Returns why there is no verdict, or nothing.
-std::string alone(Task task, Tally::Row &row, Tally &tally)
+std::string alone(Task task, Totals::Row &row, Totals &totals)
 {
     task.injection.call = task.settings.call;
     task.injection.for_ever = task.settings.for_ever;
     const Outcome outcome = run_judged(task, row.kept);
     row.add(outcome);
-    if (tally.failed(task, outcome) || outcome.failed_calls != 0) return "";
+    if (totals.failed(task, outcome) || outcome.failed_calls != 0) return "";
     if (!outcome.skip.empty()) return outcome.skip;
     const char *runs_differ = task.schedule == Schedule::Os ? ", and the next one may make more; try again" : "";
-    tally.proves_nothing(task.scenario, fmt::format("call {} never came: this run makes {}{}", task.injection.call,
-                                                    outcome.calls, runs_differ));
+    totals.proves_nothing(task.scenario, fmt::format("call {} never came: this run makes {}{}", task.injection.call,
+                                                     outcome.calls, runs_differ));
     return "";
 }
 
@@ -88,9 +88,9 @@ bool calls_are_over(const Outcome &outcome, std::uint64_t call, std::uint64_t co
     return outcome.failed_calls == 0 && call > counted;
 }
 
-void calls_of(const Settings &settings, const std::string &scenario, Tally &tally)
+void calls_of(const Settings &settings, const std::string &scenario, Totals &totals)
 {
-    if (const std::string why = fault_os_refusal(); !why.empty()) return tally.skipped(scenario, why);
+    if (const std::string why = fault_os_refusal(); !why.empty()) return totals.skipped(scenario, why);
     Task task{settings,
               scenario,
               settings.schedule.value_or(Schedule::Seeded),
@@ -98,29 +98,29 @@ void calls_of(const Settings &settings, const std::string &scenario, Tally &tall
               {},
               settings.threads};
     task.injection.traps_calls = true;
-    Tally::Row row;
+    Totals::Row row;
     row.scenario = scenario;
     const Outcome counted = count(task);
-    if (!counted.skip.empty()) return tally.skipped(scenario, counted.skip);
-    if (tally.failed(task, counted)) return;
+    if (!counted.skip.empty()) return totals.skipped(scenario, counted.skip);
+    if (totals.failed(task, counted)) return;
     row.ops = task.ops;
     row.calls = counted.calls;
     row.kept = counted.kept;
     row.unseen = loss_unseen(task);
     if (task.schedule == Schedule::Os) row.note = ", under the system's scheduler";
     if (settings.call != 0) {
-        const std::string why = alone(task, row, tally);
-        return why.empty() ? tally.done(row) : tally.skipped(scenario, why);
+        const std::string why = alone(task, row, totals);
+        return why.empty() ? totals.done(row) : totals.skipped(scenario, why);
     }
     if (row.calls == 0)
-        return tally.skipped(scenario, fmt::format("{} ops of {} threads make no call to the system for memory",
-                                                   task.ops, task.threads));
+        return totals.skipped(scenario, fmt::format("{} ops of {} threads make no call to the system for memory",
+                                                    task.ops, task.threads));
     std::uint64_t failures = 0;
-    for (bool for_ever : {false, true}) failures += each(task, for_ever, row, tally);
-    if (failures == 0 && row.failed_calls == 0 && row.slow != 0) return tally.skipped(scenario, row.without_verdict());
+    for (bool for_ever : {false, true}) failures += each(task, for_ever, row, totals);
+    if (failures == 0 && row.failed_calls == 0 && row.slow != 0) return totals.skipped(scenario, row.without_verdict());
     if (failures == 0 && row.failed_calls == 0)
-        tally.proves_nothing(scenario, fmt::format("of {} calls none was made to fail", row.calls));
-    tally.done(row);
+        totals.proves_nothing(scenario, fmt::format("of {} calls none was made to fail", row.calls));
+    totals.done(row);
 }
 
 } // namespace stress::inject

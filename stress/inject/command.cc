@@ -143,13 +143,13 @@ int run_all(const Settings &settings, int out)
     }
     if (settings.junit_path == "-") out = STDERR_FILENO;
     write_text(out, fmt::format("seed {}\n", settings.seed));
-    Tally tally(settings, out);
+    Totals totals(settings, out);
     const auto of = settings.kind == "calls" ? calls_of : settings.kind == "space" ? space_of : signals_of;
     for (const std::string &scenario : settings.scenarios) {
-        tally.begin(scenario);
-        of(settings, scenario, tally);
+        totals.begin(scenario);
+        of(settings, scenario, totals);
     }
-    return tally.finish();
+    return totals.finish();
 }
 
 }  // namespace stress::inject

@@ -81,9 +81,9 @@ std::string loss_unseen(const Task &task);
 std::string task_command(const Task &task);
 
 // The totals over all scenarios: prints a line for each scenario, and each failure in full.
-class Tally {
+class Totals {
   public:
-    Tally(const Settings &settings, int out) : settings_(settings), out_(out), expected_(settings.expected) {}
+    Totals(const Settings &settings, int out) : settings_(settings), out_(out), expected_(settings.expected) {}
 
     // The runs of this scenario come next.
     void begin(const std::string &scenario);
@@ -136,9 +136,9 @@ class Tally {
 bool calls_are_over(const Outcome &outcome, std::uint64_t call, std::uint64_t counted);
 
 // One scenario each.
-void calls_of(const Settings &settings, const std::string &scenario, Tally &tally);
-void space_of(const Settings &settings, const std::string &scenario, Tally &tally);
-void signals_of(const Settings &settings, const std::string &scenario, Tally &tally);
+void calls_of(const Settings &settings, const std::string &scenario, Totals &totals);
+void space_of(const Settings &settings, const std::string &scenario, Totals &totals);
+void signals_of(const Settings &settings, const std::string &scenario, Totals &totals);
 
 // The parsed and checked command line: settings, or a text and an exit status.
 struct Parsed {

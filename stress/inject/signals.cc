@@ -6,9 +6,9 @@
 
 namespace stress::inject {
 
-void signals_of(const Settings &settings, const std::string &scenario, Tally &tally)
+void signals_of(const Settings &settings, const std::string &scenario, Totals &totals)
 {
-    Tally::Row row;
+    Totals::Row row;
     row.scenario = scenario;
     for (bool restart : {true, false}) {
         for (bool bare : {false, true}) {
@@ -17,16 +17,16 @@ void signals_of(const Settings &settings, const std::string &scenario, Tally &ta
             task.injection.signals_restart = restart;
             task.injection.signals_bare = bare;
             const Outcome outcome = run_once(task);
-            if (!outcome.skip.empty()) return tally.skipped(scenario, outcome.skip);
+            if (!outcome.skip.empty()) return totals.skipped(scenario, outcome.skip);
             row.add(outcome);
             row.ops += outcome.ops;
-            if (!tally.failed(task, outcome) && outcome.signals_inside == 0)
-                tally.proves_nothing(scenario, fmt::format("of {} signals none came while a thread was inside the "
-                                                           "allocator; give more --seconds",
-                                                           outcome.signals));
+            if (!totals.failed(task, outcome) && outcome.signals_inside == 0)
+                totals.proves_nothing(scenario, fmt::format("of {} signals none came while a thread was inside the "
+                                                            "allocator; give more --seconds",
+                                                            outcome.signals));
         }
     }
-    tally.done(row);
+    totals.done(row);
 }
 
 }  // namespace stress::inject

@@ -12,7 +12,7 @@
 namespace stress::inject {
 namespace {
 
-std::string figures(const Settings &settings, const Tally::Row &row)
+std::string figures(const Settings &settings, const Totals::Row &row)
 {
     if (settings.kind == "signals")
         return fmt::format("{} runs, {} ops, {} signals, {} of them inside the allocator", row.runs, row.ops,
@@ -24,7 +24,7 @@ std::string figures(const Settings &settings, const Tally::Row &row)
 
 }  // namespace
 
-void Tally::Row::add(const Outcome &outcome)
+void Totals::Row::add(const Outcome &outcome)
 {
     runs += 1;
     slow += !outcome.skip.empty();
@@ -34,17 +34,17 @@ void Tally::Row::add(const Outcome &outcome)
     signals_inside += outcome.signals_inside;
 }
 
-std::string Tally::Row::without_verdict() const
+std::string Totals::Row::without_verdict() const
 {
     return fmt::format("{} run{} gave no verdict (slow, or killed from outside)", slow, slow == 1 ? "" : "s");
 }
 
-void Tally::begin(const std::string &scenario)
+void Totals::begin(const std::string &scenario)
 {
     judged_.push_back({scenario, "", {}, {}, now_seconds(), 0});
 }
 
-void Tally::fail(const std::string &scenario, const std::string &rule, const std::string &text)
+void Totals::fail(const std::string &scenario, const std::string &rule, const std::string &text)
 {
     ++failures_;
     if (judged_.empty() || judged_.back().scenario != scenario) begin(scenario);
@@ -52,7 +52,7 @@ void Tally::fail(const std::string &scenario, const std::string &rule, const std
     judged_.back().texts.push_back(text);
 }
 
-void Tally::skipped(const std::string &scenario, const std::string &why)
+void Totals::skipped(const std::string &scenario, const std::string &why)
 {
     ++skipped_;
     if (judged_.empty() || judged_.back().scenario != scenario) begin(scenario);
@@ -60,7 +60,7 @@ void Tally::skipped(const std::string &scenario, const std::string &why)
     write_text(out_, fmt::format("{:<16} skipped: {}\n", scenario, why));
 }
 
-bool Tally::failed(const Task &task, const Outcome &outcome)
+bool Totals::failed(const Task &task, const Outcome &outcome)
 {
     if (outcome.failure.empty()) return false;
     fail(task.scenario, outcome.failure.substr(0, outcome.failure.find(": ")),
@@ -70,13 +70,13 @@ bool Tally::failed(const Task &task, const Outcome &outcome)
     return true;
 }
 
-void Tally::proves_nothing(const std::string &scenario, const std::string &why)
+void Totals::proves_nothing(const std::string &scenario, const std::string &why)
 {
     fail(scenario, "proves_nothing", "proves_nothing: " + why);
     write_text(out_, fmt::format("{:<16} failure: proves_nothing: {}\n", scenario, why));
 }
 
-void Tally::done(const Row &row)
+void Totals::done(const Row &row)
 {
     ++scenarios_;
     if (!judged_.empty()) judged_.back().seconds = now_seconds() - judged_.back().start_seconds;
@@ -96,7 +96,7 @@ void Tally::done(const Row &row)
 }
 
 // A line for each scenario whose failures are all known; they no longer count as failures. Fills in why.
-std::string Tally::judge_known()
+std::string Totals::judge_known()
 {
     std::string text;
     for (Judged &one : judged_) {
@@ -111,7 +111,7 @@ std::string Tally::judge_known()
     return text;
 }
 
-std::string Tally::junit(const std::vector<std::string> &mended)
+std::string Totals::junit(const std::vector<std::string> &mended)
 {
     std::vector<JunitCase> cases;
     for (const Judged &one : judged_) {
@@ -132,7 +132,7 @@ std::string Tally::junit(const std::vector<std::string> &mended)
     return junit_xml("hakmem-stress inject " + settings_.kind, cases);
 }
 
-int Tally::finish()
+int Totals::finish()
 {
     write_text(out_, judge_known());
     const std::vector<std::string> mended = expected_.mended();

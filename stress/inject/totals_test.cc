@@ -10,15 +10,15 @@
 namespace stress::inject {
 namespace {
 
-class InjectTally : public testing::Test {
+class InjectTotals : public testing::Test {
   protected:
-    InjectTally()
+    InjectTotals()
     {
         settings_.kind = "signals";
         settings_.allocator = "validate";
-        settings_.junit_path = testing::TempDir() + "inject-tally-" + std::to_string(getpid()) + ".xml";
+        settings_.junit_path = testing::TempDir() + "inject-totals-" + std::to_string(getpid()) + ".xml";
     }
-    ~InjectTally() override
+    ~InjectTotals() override
     {
         unlink(settings_.junit_path.c_str());
         close(out_);
@@ -36,21 +36,21 @@ class InjectTally : public testing::Test {
 };
 
 // A run that a busy machine does not let end must not hide that another one failed.
-TEST_F(InjectTally, AFailureStaysOneWhereALaterRunIsSkipped)
+TEST_F(InjectTotals, AFailureStaysOneWhereALaterRunIsSkipped)
 {
-    Tally tally(settings_, out_);
+    Totals totals(settings_, out_);
     Outcome failed;
     failed.failure = "overlap: two blocks";
-    EXPECT_TRUE(tally.failed({settings_, "mid", Schedule::Os, 400, {}, 2}, failed));
-    tally.skipped("mid", "slow: the run did not end");
-    tally.skipped("larson", "no signals here");
-    EXPECT_EQ(tally.finish(), 1);
+    EXPECT_TRUE(totals.failed({settings_, "mid", Schedule::Os, 400, {}, 2}, failed));
+    totals.skipped("mid", "slow: the run did not end");
+    totals.skipped("larson", "no signals here");
+    EXPECT_EQ(totals.finish(), 1);
     EXPECT_THAT(junit(), testing::HasSubstr("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"1\""));
     EXPECT_THAT(junit(), testing::HasSubstr("message=\"overlap: two blocks\""));
 }
 
 // A shell reads the command as it was given.
-TEST_F(InjectTally, ACommandQuotesTheAllocator)
+TEST_F(InjectTotals, ACommandQuotesTheAllocator)
 {
     settings_.allocator = "/a folder/lib.so";
     EXPECT_THAT(task_command({settings_, "mid", Schedule::Os, 400, {}, 2}),

@@ -1,6 +1,6 @@
 // Leak: one thread allocates, reallocates and frees blocks of up to 8 KiB, ends now and then, and a fresh one continues.
 // A checked run is made in nine rounds in one process, each with the same ops, and the process is compared with itself
-// (engine/judge/bytes_left.h): one thread at a time meets the same states in each round, so what grows is lost.
+// (engine/judge/remains.h): one thread at a time meets the same states in each round, so what grows is lost.
 //
 // Finds a free in a thousand that does nothing, and caches that are lost when a thread ends: too little for the bounds on
 // memory (known failures 18, 19, 24).

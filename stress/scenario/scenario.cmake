@@ -2,7 +2,7 @@
 #   stress.SCENARIO.SUBJECT.os       OS threads, four of them
 #   stress.SCENARIO.SUBJECT.os.tN    the classic three, with other numbers of threads
 #   stress.SCENARIO.SUBJECT.seeded   under the seeded scheduler
-#   stress.SCENARIO.SUBJECT.rounds   five times in one process: what each round leaves behind (judge/bytes_left.h)
+#   stress.SCENARIO.SUBJECT.rounds   five times in one process: what each round leaves behind (judge/remains.h)
 #   stress.list                      scenario/scenarios.cmake names what the program lists
 # peers.SCENARIO.PEER, label peers, runs each scenario once on another malloc. A suite that only its own allocator
 # passes would prove little.

@@ -8,7 +8,7 @@
 #include "engine/base/file.h"
 #include "engine/base/progress.h"
 #include "engine/base/verdict.h"
-#include "engine/judge/bytes_left.h"
+#include "engine/judge/remains.h"
 #include "engine/run/crash.h"
 #include "engine/run/monitor.h"
 #include "engine/run/run.h"

@@ -17,7 +17,7 @@
 #include "engine/base/file.h"
 #include "engine/base/nearest.h"
 #include "engine/base/shell_word.h"
-#include "engine/judge/bytes_left.h"
+#include "engine/judge/remains.h"
 #include "engine/run/own_options.h"
 #include "engine/run/scenario.h"
 

@@ -10,7 +10,7 @@
 namespace stress {
 namespace {
 
-constexpr std::size_t kRiteSlots = 16;
+constexpr std::size_t kWorkSlots = 16;
 constexpr std::size_t kKept = 8;     // slots filled during the thread's life
 constexpr std::size_t kKeys = 3;
 constexpr std::size_t kKeysMade = 40;  // beyond 32 keys, libc allocates the room for values from the subject
@@ -18,7 +18,7 @@ constexpr std::size_t kKeyUsed[kKeys] = {0, 16, 39};
 // ThreadSanitizer ends its part of a thread in the last round; instrumented code cannot run after that.
 constexpr int kRounds = kSanitized ? PTHREAD_DESTRUCTOR_ITERATIONS - 2 : PTHREAD_DESTRUCTOR_ITERATIONS;
 constexpr std::uint64_t kOpsOfOne = 1024;  // number of generations reserved for the ops of one thread
-constexpr std::uint32_t kRitesSeatOffset = kOpThreadsMax;  // separates the generations of rites from their seat's
+constexpr std::uint32_t kWorkSeatOffset = kOpThreadsMax;  // separates the generations of last work from their seat's
 
 // A block that a dead thread left for another.
 struct Cell {
@@ -32,10 +32,10 @@ Cell cells[kCells];
 std::atomic<std::uint64_t> rounds_done{0};
 
 // A thread's work in its last moments, with an interpreter and slots of its own.
-struct Rites {
-    Rites(Seat &seat, InterpShared &run, const FailureLog &log, std::uint64_t salt)
-        : failures(log), slots(kRiteSlots), shared{run.oracle, slots, run.stop},
-          interp(shared, counters, seat.interp.support(), seat.index + kRitesSeatOffset, seat.interp.checks()),
+struct LastWork {
+    LastWork(Seat &seat, InterpShared &run, const FailureLog &log, std::uint64_t salt)
+        : failures(log), slots(kWorkSlots), shared{run.oracle, slots, run.stop},
+          interp(shared, counters, seat.interp.support(), seat.index + kWorkSeatOffset, seat.interp.checks()),
           rng(seat.index, salt)
     {
         shared.scarce = run.scarce;
@@ -63,10 +63,10 @@ struct Rites {
 };
 
 // Leaves a block in a cell, or takes the block that is there.
-void Rites::trade()
+void LastWork::trade()
 {
     Cell &cell = cells[rng.below(kCells)];
-    Block &mine = slots.blocks[kRiteSlots - 1];
+    Block &mine = slots.blocks[kWorkSlots - 1];
     std::uint32_t seen = cell.state.load(std::memory_order_relaxed);
     if (seen == Cell::Busy) return;
     // acquire: the block, and its content from the thread that left it. Pairs with the releases below.
@@ -84,41 +84,41 @@ void Rites::trade()
 }
 
 // One destructor's work.
-void Rites::round()
+void LastWork::round()
 {
     if (failures.any()) return;
     bool sound = apply(OpKind::Free, rng.below(kKept));
-    const std::size_t fresh = kKept + rng.below(kRiteSlots - kKept - 1);
+    const std::size_t fresh = kKept + rng.below(kWorkSlots - kKept - 1);
     sound = sound && apply(OpKind::Calloc, fresh, draw_size(), 1);
-    sound = sound && apply(OpKind::Realloc, rng.below(kRiteSlots - 1), draw_size());
+    sound = sound && apply(OpKind::Realloc, rng.below(kWorkSlots - 1), draw_size());
     sound = sound && apply(OpKind::Free, fresh);
     sound = sound && apply(OpKind::AlignedAlloc, fresh, 3 * 64 * rng.between(1, 10), 6);
-    sound = sound && apply(OpKind::Malloc, kRiteSlots - 1, draw_size());
+    sound = sound && apply(OpKind::Malloc, kWorkSlots - 1, draw_size());
     if (!sound) return;
     trade();
-    apply(OpKind::Free, kRiteSlots - 1);
+    apply(OpKind::Free, kWorkSlots - 1);
 }
 
-void Rites::finish()
+void LastWork::finish()
 {
-    for (std::size_t slot = 0; slot < kRiteSlots; ++slot)
+    for (std::size_t slot = 0; slot < kWorkSlots; ++slot)
         if (!interp.sweep(static_cast<std::uint32_t>(slot))) break;
 }
 
 // The thread's last destructor unmaps them. Not allocated by harness_map, since this may run while memory is refused.
-void unmap(Rites *rites)
+void unmap(LastWork *work)
 {
-    rites->~Rites();
-    munmap(rites, sizeof(Rites));
+    work->~LastWork();
+    munmap(work, sizeof(LastWork));
 }
 
-void one_call(Rites *rites)
+void one_call(LastWork *work)
 {
-    rites->round();
+    work->round();
     rounds_done.fetch_add(1, std::memory_order_relaxed);
-    if (--rites->calls_left > 0) return;
-    if (!rites->failures.any()) rites->finish();
-    unmap(rites);
+    if (--work->calls_left > 0) return;
+    if (!work->failures.any()) work->finish();
+    unmap(work);
 }
 
 struct Keys {
@@ -131,10 +131,10 @@ const Keys &keys();
 
 template <std::size_t which> void at_key(void *value)
 {
-    auto *rites = static_cast<Rites *>(value);
+    auto *work = static_cast<LastWork *>(value);
     // A value that is set again is destroyed again in the next round; libc gives up after the last round.
-    if (--rites->rounds_left[which] > 0) pthread_setspecific(keys().keys[kKeyUsed[which]], rites);
-    one_call(rites);
+    if (--work->rounds_left[which] > 0) pthread_setspecific(keys().keys[kKeyUsed[which]], work);
+    one_call(work);
 }
 
 Keys::Keys()
@@ -156,19 +156,19 @@ const Keys &keys()
 
 // Destructors of C++ objects run before those of the keys.
 struct Object {
-    Rites *rites = nullptr;
+    LastWork *work = nullptr;
     ~Object()
     {
-        if (rites != nullptr) one_call(rites);
+        if (work != nullptr) one_call(work);
     }
 };
 thread_local Object object;
 
-Rites *make(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint64_t salt)
+LastWork *make(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint64_t salt)
 {
-    void *start = mmap(nullptr, sizeof(Rites), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *start = mmap(nullptr, sizeof(LastWork), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) return nullptr;
-    return new (start) Rites(seat, run, failures, salt);
+    return new (start) LastWork(seat, run, failures, salt);
 }
 
 }  // namespace
@@ -176,31 +176,31 @@ Rites *make(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint
 bool destructors_arm(Seat &seat, InterpShared &run, const FailureLog &failures, std::uint64_t salt)
 {
     if (!keys().made || run.scarce_since(run.scarce_mark())) return false;
-    if (object.rites != nullptr) return true;
-    Rites *rites = make(seat, run, failures, salt);
-    if (rites == nullptr) return false;
+    if (object.work != nullptr) return true;
+    LastWork *work = make(seat, run, failures, salt);
+    if (work == nullptr) return false;
     for (std::size_t slot = 0; slot < kKept; ++slot)
-        if (!rites->apply(OpKind::Malloc, slot, rites->draw_size())) break;
-    object.rites = rites;
+        if (!work->apply(OpKind::Malloc, slot, work->draw_size())) break;
+    object.work = work;
     for (std::size_t which = 0; which < kKeys; ++which) {
         // If there is no memory for the value, the destructor is not called.
-        if (salt == 0 || pthread_setspecific(keys().keys[kKeyUsed[which]], rites) != 0) rites->calls_left -= kRounds;
+        if (salt == 0 || pthread_setspecific(keys().keys[kKeyUsed[which]], work) != 0) work->calls_left -= kRounds;
     }
     return true;
 }
 
 void destructors_sweep(Seat &seat, InterpShared &run, const FailureLog &failures)
 {
-    Rites *rites = nullptr;
+    LastWork *work = nullptr;
     for (Cell &cell : cells) {
         if (cell.state.load(std::memory_order_acquire) != Cell::Full) continue;
-        if (rites == nullptr) rites = make(seat, run, failures, 0);
-        if (rites == nullptr) return;
-        rites->slots.blocks[0] = cell.block;
+        if (work == nullptr) work = make(seat, run, failures, 0);
+        if (work == nullptr) return;
+        work->slots.blocks[0] = cell.block;
         cell.state.store(Cell::Empty, std::memory_order_relaxed);
-        if (!failures.any()) rites->interp.sweep(0);
+        if (!failures.any()) work->interp.sweep(0);
     }
-    if (rites != nullptr) unmap(rites);
+    if (work != nullptr) unmap(work);
 }
 
 std::uint64_t destructors_rounds()

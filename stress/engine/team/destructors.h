@@ -1,12 +1,12 @@
 // What a thread does in its destructors: C++ thread_local objects and pthread keys that allocate and free, in all
 // PTHREAD_DESTRUCTOR_ITERATIONS rounds, before, between and after the subject's own destructor of the thread.
 //
-// A dying thread can no longer use its seat, which its successor has taken over. So it has rites of its own: an
-// interpreter with a few slots, judged by the same oracle. Blocks come from three places: the thread's life, the
+// A dying thread can no longer use its seat, which its successor has taken over. So its last work uses an
+// interpreter of its own, with a few slots, judged by the same oracle. Blocks come from three places: the thread's life, the
 // destructors themselves, and other dying threads, which leave blocks in cells.
 //
-// Law: what rites allocate, rites free. Such a Renew makes 1 + keys x rounds calls, and the last one frees what is
-// left.
+// Law: the last work frees what it allocates. Such a Renew makes 1 + keys x rounds calls, and the last one frees what
+// is left.
 #pragma once
 
 #include <cstdint>
@@ -27,4 +27,4 @@ void destructors_sweep(Seat &seat, InterpShared &run, const FailureLog &failures
 // Rounds of destructors since the process began.
 std::uint64_t destructors_rounds();
 
-}  // namespace stress
+} // namespace stress

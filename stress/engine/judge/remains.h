@@ -1,6 +1,6 @@
 // What a process holds when a run has ended and every block is freed: the rule `remains`.
 //
-// A malloc keeps caches by right, so nothing is compared with an empty process. A run is repeated instead, in one
+// A malloc may keep caches, so nothing is compared with an empty process. A run is repeated instead, in one
 // process, with the same seed. Caches fill in the first rounds; what each later round adds is lost.
 #pragma once
 

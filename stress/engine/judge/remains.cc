@@ -1,4 +1,4 @@
-#include "engine/judge/bytes_left.h"
+#include "engine/judge/remains.h"
 
 #include <fmt/core.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "engine/judge/bytes_left.h"
+#include "engine/judge/remains.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
