@@ -47,7 +47,7 @@ struct tcache {
     /* How many calls of the thread are changing its heap, one inside the other; or BUSY_VISITED while another thread
      * does (cache/visit.h). A child that is forked meanwhile does not use the heap. */
     _Atomic(uint32_t) busy;
-    int32_t kernel_thread, kernel_process; /* VALIDATE: ids of the user, 0: none yet; see held.c */
+    int32_t kernel_thread, kernel_process; /* VALIDATE: ids of the user, 0: none yet; see kernel_thread.c */
     struct sampler *sampler; /* the heap's, where the counts of profile/sampler.h are ready; else NULL */
 };
 
