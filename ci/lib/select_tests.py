@@ -61,7 +61,7 @@ CHANGES = [
         r"inject[.](space[.]hakmem|signals[.]hakmem|calls[.]hakmem[.]few)$|stress-unit[.]InjectCanary",
     ),
     (r"stress/explore/", "hakmem-explore explore-test", r"explore-unit[.]|explore[.](command|two_threads)$"),
-    (r"stress/order/", "hakmem-order", r"order[.]"),
+    (r"stress/order/", "stress/order/all", r"order[.]"),
     (
         r"stress/bench/|ci/bench|ci/lint/(counts|growth)",
         "hakmem hakmem-bench hakmem-stress",
