@@ -31,6 +31,7 @@ struct Outcome {
     bool program;  // the child became another program, whose exit status is the verdict
     Verdict verdict;
     char doing[200];
+    char wrong_of_fork[240];
 };
 
 int outcome_file = -1;
@@ -224,6 +225,11 @@ void child_becomes_program()
 {
     outcome->program = true;
     dup2(outcome_file, NOTICE_DESCRIPTOR); // without the flag that closes it
+}
+
+std::span<char> wrong_of_fork()
+{
+    return outcome->wrong_of_fork;
 }
 
 void now_doing(const char *format, ...)

@@ -1,6 +1,8 @@
 // Runs one check in a child, so that a crash or a hang is a finding of that check and the other checks still run.
 #pragma once
 
+#include <span>
+
 #include "conform/check.h"
 #include "conform/report.h"
 #include "engine/watch/watcher.h"
@@ -14,6 +16,9 @@ Finding run_in_child(const Check &check, const Subject &subject, const WatchLimi
 // For a check: what it is about to do, for the message if it hangs or crashes there ("fork 3 while ..."). Static memory;
 // allocates nothing. Any thread, one at a time.
 [[gnu::format(printf, 1, 2)]] void now_doing(const char *format, ...);
+
+// Shared with the processes that the check forks: the text of what one of them found wrong. One child at a time.
+std::span<char> wrong_of_fork();
 
 // Called in the child before it becomes another program. From then on, the program's exit status is the verdict (0
 // pass, 1 fail, 77 skip), and its last line is the detail ("ok" for a pass).

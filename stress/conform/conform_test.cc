@@ -108,6 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         Canary{"usable_null", "usable-size-of-null", {}, "SIGABRT"},
         Canary{"no_pvalloc", "all-entries-are-ours", {}, "pvalloc"},
         Canary{"memalign_256", "size-equals-alignment", {"alignment-sweep"}, "memalign(256, 256) is not aligned"},
+        Canary{"align_again", "alignment-of-memory-again", {}, "is not aligned: it is 0x"},
         Canary{"memalign_wraps", "aligned-overflow", {"near-size-max-with-a-cache"}, "gave a block"},
         Canary{"posix_pointer", "posix-memalign-keeps-pointer", {}, "changed p"},
         Canary{"free_errno",

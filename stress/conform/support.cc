@@ -62,9 +62,7 @@ const char *errno_text(int error)
 
 void end_fork(const char *wrong)
 {
-    if (wrong != nullptr) {
-        [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, wrong, std::strlen(wrong));
-    }
+    if (wrong != nullptr) std::snprintf(wrong_of_fork().data(), wrong_of_fork().size(), "%s", wrong);
     _exit(wrong == nullptr ? 0 : 1);
 }
 
@@ -74,6 +72,7 @@ pid_t fork_of_check()
     const pid_t parent = getpid();
     timespec used{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    wrong_of_fork()[0] = '\0';
     pid_t child = 0;
     {
         // Before fork returns in the child it cannot ask to die with its parent: one that spins there ends by this.
@@ -93,9 +92,9 @@ const char *judge_fork(pid_t child)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     if (killed_from_outside(status)) kill(getpid(), SIGKILL); // no verdict: the runner makes the check again
     if (WIFSIGNALED(status)) return wrong_text("ended by SIG%s", signal_name(WTERMSIG(status)));
-    return WEXITSTATUS(status) == 0
-               ? nullptr
-               : wrong_text("found its memory in disorder and ended with status %d", WEXITSTATUS(status));
+    if (WEXITSTATUS(status) == 0) return nullptr;
+    const char *wrong = wrong_of_fork().data();
+    return wrong[0] != '\0' ? wrong_text("found: %s", wrong) : wrong_text("ended with status %d", WEXITSTATUS(status));
 }
 
 Limit::Limit(int resource, std::size_t used_bytes, std::size_t more_bytes) : resource_(resource)

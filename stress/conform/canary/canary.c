@@ -34,6 +34,7 @@
     X(USABLE_NULL)      /* malloc_usable_size(NULL) crashes */                                         \
     X(NO_PVALLOC)       /* pvalloc is left to libc */                                                   \
     X(MEMALIGN_256)     /* memalign(256, 256) is misaligned */                                        \
+    X(ALIGN_AGAIN)      /* memalign of 5 MiB is misaligned after such a block was freed */             \
     X(MEMALIGN_WRAPS)   /* size + alignment wraps */                                                \
     X(POSIX_POINTER)    /* a failing posix_memalign writes *memptr */                                \
     X(FREE_ERRNO)       /* free changes errno */                                                        \
@@ -97,6 +98,8 @@ void *__libc_pvalloc(size_t size_bytes);
 extern char **environ;
 
 enum { HUGE_BYTES = 17 << 20 }; /* a size that little else than a round through all sizes asks for */
+enum { AGAIN_BYTES = 5 << 20 };
+static volatile bool freed_again; /* ALIGN_AGAIN: a block of that size, or a larger one, was freed, as glibc notes it */
 
 static __thread bool allocated __attribute__((tls_model("initial-exec")));
 static __thread bool ended __attribute__((tls_model("initial-exec")));
@@ -109,7 +112,7 @@ static pthread_key_t key;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fast_size_0;
 static bool limited; /* LEAVE_SPACE: the process began with a limit on its address space */
-static bool over;    /* the library's destructor has run */
+static bool over; /* the library's destructor has run */
 
 static void *libc_symbol(const char *name)
 {
@@ -292,6 +295,7 @@ void free(void *block)
 {
     if (BUG == CONFORM_ONLY_FREE && armed && block != NULL && !allocated) abort();
     if (BUG == CONFORM_LATE_FREE && armed && block != NULL && !allocated && malloc_usable_size(block) > 65536) return;
+    if (BUG == CONFORM_ALIGN_AGAIN && block != NULL && ((size_t *)block)[-1] > AGAIN_BYTES) freed_again = true;
     if (BUG == CONFORM_FREE_ERRNO && block != NULL) errno = EINVAL;
     if (BUG == CONFORM_FREE_ERRNO_DENIED && munmap((void *)(16 << 20), 4096) != 0) return;
     if (BUG == CONFORM_HELD && armed && block != NULL && held_put(block)) return;
@@ -374,6 +378,7 @@ void *memalign(size_t align_bytes, size_t size_bytes)
 {
     allocated = true;
     if (BUG == CONFORM_MEMALIGN_256 && align_bytes == 256 && size_bytes == 256) return __libc_malloc(256);
+    if (BUG == CONFORM_ALIGN_AGAIN && freed_again && size_bytes == AGAIN_BYTES) return __libc_malloc(size_bytes);
     if (BUG == CONFORM_MEMALIGN_WRAPS && size_bytes % 64 != 0 && size_bytes + align_bytes < size_bytes)
         return __libc_memalign(align_bytes, size_bytes + align_bytes);
     if (BUG == CONFORM_ALIGN_2_60 && align_bytes == (size_t)1 << 60 && size_bytes == 1) return __libc_malloc(1);
