@@ -2,10 +2,13 @@
 // may fail beside it, and the list of checks covers every failure class that the suite claims.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
+#include <cerrno>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -13,9 +16,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "conform/check.h"
+#include "conform/deny.h"
 #include "conform/report.h"
 #include "engine/base/expect.h"
 #include "engine/base/spawn_for_test.h"
@@ -298,6 +303,32 @@ TEST(Conform, RefusesBadInputInOneLine)
     result = spawn_stress({"conform", "--allocator", canary_path("none"), "--json", "/no/such/directory/x"});
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_THAT(result.err, HasSubstr("--json: cannot write '/no/such/directory/x'"));
+}
+
+// A check that has nothing to stop a thread with has tested nothing.
+TEST(Conform, SkipsWhatTheSystemDoesNotLetItTest)
+{
+    const std::vector<std::string> arguments = {
+        "conform", "--allocator",        canary_path("none"), "--only", "beside-a-wait-for-memory",
+        "--only",  "held-up-by-a-signal"};
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_SIGPENDING, &before), 0);
+    const rlimit none{0, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0); // a timer needs a signal of its own
+    SpawnResult result = spawn_stress(arguments);
+    ASSERT_EQ(setrlimit(RLIMIT_SIGPENDING, &before), 0);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, testing::ContainsRegex("skip  beside-a-wait-for-memory .* no timer"));
+    EXPECT_THAT(result.out, testing::ContainsRegex("skip  held-up-by-a-signal .* no timer"));
+    bool denied = false;
+    std::thread([&] {
+        constexpr long calls[] = {SYS_seccomp};
+        denied = conform::deny_calls(calls, EPERM);
+        if (denied) result = spawn_stress({arguments.begin(), arguments.begin() + 5});
+    }).join();
+    ASSERT_TRUE(denied);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, testing::ContainsRegex("skip  beside-a-wait-for-memory .*seccomp notifications"));
 }
 
 // A check without a verdict does not show that a known failure is mended.

@@ -117,13 +117,25 @@ Verdict signals_all_the_time(const Subject &s)
 }
 
 // A thread waits for memory from the system, with what it has locked. Others need none: they free and allocate blocks of the
-// same size, of which they have had some before. Few blocks come back soon, and the others are stopped at any instruction: a
-// malloc that takes blocks off a list by a compare-exchange then meets the same block first in another list.
+// same size, of which they have had some before. Only a few blocks exist, so the same one comes back soon. The others are
+// stopped at any instruction: a malloc that takes blocks off a list by a compare-exchange then meets the same block first in
+// another list.
 struct Waiting {
     const Subject *subject;
     std::atomic<int> descriptor{0}, standing{0}, ready{0}, done{0}, over{0}, stops{0};
     std::atomic<unsigned long> steps{0};
-    std::atomic<const char *> wrong{nullptr};
+    std::atomic<const char *> wrong{nullptr}, lacking{nullptr}; // lacking: what the system refuses to this check
+
+    // Lets every thread of the check end.
+    void give_up(const char *what)
+    {
+        lacking = what;
+        standing = over = 1;
+    }
+    bool is_over() const
+    {
+        return wrong.load(std::memory_order_relaxed) != nullptr || lacking.load(std::memory_order_relaxed) != nullptr;
+    }
 };
 constexpr int kWalkers = 3, kStops = 60'000;
 constexpr unsigned kWalkSlots = 8, kWalkLive = 5;
@@ -159,6 +171,7 @@ void *takes_memory(void *)
     launder(waiting.subject->malloc(kWalkSize)); // the first memory may be for the thread itself
     wait_until(waiting.ready, kWalkers);
     waiting.descriptor = gate_memory_calls();
+    if (waiting.descriptor.load() < 0) waiting.give_up("the kernel has no seccomp notifications");
     for (std::size_t used = 0; used < 100 * kMib && waiting.over.load() == 0; used += kWalkSize)
         launder(waiting.subject->malloc(kWalkSize));
     waiting.standing = 1; // the library may ask for none
@@ -188,9 +201,9 @@ struct Held {
 // Allocates or frees the slot's block. What was wrong, or null.
 const char *step(const Subject &s, Held &slot, unsigned &live, std::uint64_t stamp)
 {
-    std::uint64_t *const end = slot.block + kWalkSize / sizeof stamp - 1;
+    constexpr std::size_t last = kWalkSize / sizeof stamp - 1;
     if (slot.block != nullptr) {
-        if (slot.block[0] != slot.stamp || *end != slot.stamp)
+        if (slot.block[0] != slot.stamp || slot.block[last] != slot.stamp)
             return wrong_text("the live block %p of %zu bytes changed, while a thread waits for memory from the system",
                               static_cast<void *>(slot.block), kWalkSize);
         s.free(slot.block);
@@ -199,7 +212,7 @@ const char *step(const Subject &s, Held &slot, unsigned &live, std::uint64_t sta
     } else if (live < kWalkLive || waiting.standing.load(std::memory_order_relaxed) == 0) {
         slot = {static_cast<std::uint64_t *>(launder(s.malloc(kWalkSize))), stamp};
         if (slot.block == nullptr) return wrong_text("malloc(%zu) gave NULL, errno %s", kWalkSize, errno_text(errno));
-        slot.block[0] = slot.block[kWalkSize / sizeof stamp - 1] = stamp;
+        slot.block[0] = slot.block[last] = stamp;
         ++live;
     }
     return nullptr;
@@ -218,12 +231,13 @@ const char *walk(unsigned thread)
     event.sigev_signo = SIGUSR1;
     event._sigev_un._tid = gettid();
     draws = thread;
-    if (wrong == nullptr && timer_create(CLOCK_MONOTONIC, &event, &stopper) != 0) wrong = "no timer";
+    const bool has_timer = timer_create(CLOCK_MONOTONIC, &event, &stopper) == 0;
+    if (!has_timer) waiting.give_up("no timer");
     ++waiting.ready;
     for (Pause pause; waiting.standing.load() == 0;) pause();
-    if (wrong != nullptr) return wrong;
+    if (wrong != nullptr || !has_timer) return wrong;
     stop_later();
-    for (std::uint64_t i = 1; wrong == nullptr && waiting.wrong.load(std::memory_order_relaxed) == nullptr; ++i) {
+    for (std::uint64_t i = 1; wrong == nullptr && !waiting.is_over(); ++i) {
         if (i % 64 == 0 && waiting.stops.load(std::memory_order_relaxed) >= kStops) break;
         wrong = step(*waiting.subject, slots[draw() % kWalkSlots], live, first_stamp + i);
         if (i % 64 == 0) waiting.steps.fetch_add(1, std::memory_order_relaxed);
@@ -248,12 +262,13 @@ Verdict beside_a_wait(const Subject &s)
     pthread_t taker, keeper; // never joined: the taker's end would wait as well
     if (pthread_create(&taker, nullptr, takes_memory, nullptr) != 0 ||
         pthread_create(&keeper, nullptr, keeps_waiting, nullptr) != 0)
-        return fail("no thread");
+        return skip("no thread");
     Thread<decltype(body)> first(body), second(body), third(body);
-    if (!first.started() || !second.started() || !third.started()) return fail("no thread");
-    wait_until(waiting.done, kWalkers);
+    if (!first.started() || !second.started() || !third.started()) waiting.give_up("no thread");
+    else wait_until(waiting.done, kWalkers);
     waiting.over = 1;
-    return waiting.wrong.load() == nullptr ? pass() : fail("%s", waiting.wrong.load());
+    if (waiting.wrong.load() != nullptr) return fail("%s", waiting.wrong.load());
+    return waiting.lacking.load() == nullptr ? pass() : skip("%s", waiting.lacking.load());
 }
 
 constexpr Check kSignalChecks[] = {
