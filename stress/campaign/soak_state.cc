@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 namespace stress {
 namespace {
@@ -77,7 +78,8 @@ void read_fields(const Json &json, SoakState &state)
     state.first.clear();
     for (const Json &run : json.value("first", Json::array())) {
         state.first.push_back({run.at(0).get<std::size_t>(), run.at(1).get<std::uint64_t>()});
-        if (state.first.back().cell >= state.cells.size()) throw std::out_of_range("a cell that is not there");
+        if (state.first.back().cell >= state.cells.size())
+            throw std::out_of_range("a kept run is of a cell that is not in its table");
     }
 }
 
@@ -115,6 +117,8 @@ std::string soak_state_read(const std::string &text, SoakState &state)
         read_fields(json, state);
     } catch (const Json::exception &) {
         return "a field is missing or of the wrong kind";
+    } catch (const std::out_of_range &error) {
+        return error.what();
     }
     return "";
 }

@@ -74,5 +74,16 @@ TEST(SoakState, OtherJsonIsRefused)
         EXPECT_NE(soak_state_read(text, state), "") << text;
 }
 
+// Law: a kept run is read if and only if its cell is one of the table.
+TEST(SoakState, ARunOfACellThatIsNotThereIsRefused)
+{
+    for (const std::size_t cell : {std::size_t{0}, std::size_t{1}, std::size_t{2}, SIZE_MAX}) {
+        SoakState state = example(), again;
+        state.first = {{1, 7}, {cell, 8}};
+        EXPECT_EQ(soak_state_read(soak_state_text(state), again),
+                  cell < state.cells.size() ? "" : "a kept run is of a cell that is not in its table");
+    }
+}
+
 }  // namespace
 }  // namespace stress
