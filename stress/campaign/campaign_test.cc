@@ -370,6 +370,9 @@ TEST_F(Campaigns, AStateThatIsNotOursIsLeftAlone)
 TEST_F(Campaigns, BadInputOfTheCampaign)
 {
     program("echo \"$pass\" >\"$json\"");
+    options_.kept_path = "/no/such/directory/x";
+    EXPECT_THAT(run().err, HasSubstr("--seeds: cannot write '/no/such/directory/x': "));
+    options_.kept_path = "";
     options_.json_path = "/no/such/directory/x";
     EXPECT_EQ(run().code, 2);
     options_.soak_seconds = 1;

@@ -22,9 +22,10 @@ std::string KeptSeeds::open(const std::string &path)
 {
     path_ = path;
     if (path.empty()) return "";
-    if (file_exists(path))
-        if (std::string fault = file_read(path, text_); !fault.empty()) return fault;
-    std::istringstream lines(text_);
+    if (std::string fault = file_append(path, ""); !fault.empty()) return fault;
+    std::string text;
+    if (std::string fault = file_read(path, text); !fault.empty()) return fault;
+    std::istringstream lines(text);
     std::size_t number = 0;
     for (std::string line; std::getline(lines, line);) {
         ++number;
@@ -38,7 +39,7 @@ std::string KeptSeeds::open(const std::string &path)
         const bool known_schedule = kept.schedule == "os" || kept.schedule == "seeded";
         if (!parse_number(seed, kept.seed) || !known_schedule || kept.allocator.empty())
             return fmt::format("{}:{}: must be SEED SCENARIO SCHEDULE RULES ALLOCATOR, not '{}'", path, number, line);
-        kept_.push_back(kept);
+        if (std::find(kept_.begin(), kept_.end(), kept) == kept_.end()) kept_.push_back(kept);
     }
     return "";
 }
@@ -67,11 +68,9 @@ std::string KeptSeeds::add(const RunRecord &record)
         if (std::find(rules.begin(), rules.end(), failure.rule) == rules.end()) rules.push_back(failure.rule);
     std::string rule = fmt::format("{}", fmt::join(rules, ","));
     std::replace(rule.begin(), rule.end(), ' ', '_');
-    if (!text_.empty() && text_.back() != '\n') text_ += '\n';
-    text_ += fmt::format("{} {} {} {} {}\n", kept.seed, kept.scenario, kept.schedule, rule.empty() ? "?" : rule,
-                         kept.allocator);
     kept_.push_back(kept);
-    return file_replace(path_, text_);
+    return file_append(path_, fmt::format("{} {} {} {} {}\n", kept.seed, kept.scenario, kept.schedule,
+                                          rule.empty() ? "?" : rule, kept.allocator));
 }
 
 } // namespace stress

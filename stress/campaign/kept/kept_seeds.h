@@ -3,7 +3,8 @@
 //
 // One run a line: SEED SCENARIO SCHEDULE RULES ALLOCATOR. RULES is what it failed by, with commas between, and only for
 // readers. ALLOCATOR is hakmem, validate, system or the name of the library's file, without its folder: the rest of the line.
-// Empty lines, and lines that begin with #, are comments. A file that is not there yet is empty.
+// Empty lines, and lines that begin with #, are comments. A file that is not there is made. Campaigns that run at once may add
+// to one file; a run that stands there twice is made once.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,14 @@ namespace stress {
 
 class KeptSeeds {
   public:
-    // Returns what is wrong, with the line, or nothing. Empty path: no file.
+    // Returns what is wrong, with the line, or nothing; also if the file cannot be written. Empty path: no file.
     std::string open(const std::string &path);
 
     // The kept runs of these cells, in the order of the file: of each `stride` the one at `shard`.
     std::vector<FirstRun> runs_of(const std::vector<CampaignCell> &cells, std::uint64_t shard = 0,
                                   std::uint64_t stride = 1) const;
 
-    // Writes the file with this failed run in it, unless it is there already. Returns what is wrong, or nothing.
+    // Adds this failed run to the file, unless it was kept already. Returns what is wrong, or nothing.
     std::string add(const RunRecord &record);
 
   private:
@@ -33,7 +34,7 @@ class KeptSeeds {
         std::string scenario, schedule, allocator;
         bool operator==(const Kept &) const = default;
     };
-    std::string path_, text_;
+    std::string path_;
     std::vector<Kept> kept_;
 };
 

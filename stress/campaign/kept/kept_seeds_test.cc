@@ -3,8 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <set>
 
 #include "campaign/temporary_for_test.h"
 #include "engine/base/file.h"
@@ -85,6 +90,100 @@ TEST(KeptSeeds, ALineIsForReadersToo)
     EXPECT_EQ(text, "# seeds that failed\n\n7 mid os crash hakmem\n42 larson os overlap,content lib x.so\n");
 }
 
+// Adds seeds from `first` on in a process that waits until the pipe is closed.
+pid_t start_to_add(const std::string &path, const int (&gate)[2], std::uint64_t first, std::uint64_t count)
+{
+    const pid_t child = fork();
+    if (child != 0) return child;
+    close(gate[1]);
+    KeptSeeds file;
+    bool good = file.open(path).empty();
+    for (char byte; read(gate[0], &byte, 1) < 0;) {}
+    for (std::uint64_t seed = first; good && seed < first + count; ++seed)
+        good = file.add(failed(cells()[0], seed)).empty();
+    _exit(good ? 0 : 1);
+}
+
+// Law: whatever the file held, two processes that add at once lose no line of it and none of their own, and a seed that both
+// added runs once.
+TEST(KeptSeeds, TwoProcessesThatAddAtOnceLoseNothing)
+{
+    constexpr std::uint64_t kCount = 40, kShared = 10;
+    for (const char *begins : {"", "# a comment", "5000 mid os crash hakmem", "5000 mid os crash hakmem\n"}) {
+        Temporary temporary;
+        const std::string path = temporary.path("seeds");
+        ASSERT_EQ(file_replace(path, begins), "");
+        int gate[2];
+        ASSERT_EQ(pipe(gate), 0);
+        const pid_t children[] = {start_to_add(path, gate, 0, kCount),
+                                  start_to_add(path, gate, kCount - kShared, kCount)};
+        close(gate[0]), close(gate[1]);
+        for (const pid_t child : children) {
+            int status = -1;
+            waitpid(child, &status, 0);
+            EXPECT_EQ(status, 0);
+        }
+        std::string text;
+        ASSERT_EQ(file_read(path, text), "");
+        EXPECT_THAT(text, testing::StartsWith(begins));
+        KeptSeeds file;
+        ASSERT_EQ(file.open(path), "");
+        std::set<std::uint64_t> seeds;
+        const std::vector<FirstRun> runs = file.runs_of(cells());
+        for (const FirstRun &run : runs) seeds.insert(run.seed);
+        const std::uint64_t before = begins[0] == '5';
+        EXPECT_EQ(seeds.size(), 2 * kCount - kShared + before) << "'" << begins << "'";
+        EXPECT_EQ(runs.size(), seeds.size()) << "none twice";
+    }
+}
+
+// Law: however much room there is, a line is added as a whole or not at all.
+TEST(KeptSeeds, WhatDoesNotFitLeavesNoPart)
+{
+    const std::string before = "7 mid os crash hakmem", line = "\n42 larson os overlap,content hakmem\n";
+    for (std::size_t room = 0; room <= line.size(); ++room) {
+        Temporary temporary;
+        const std::string path = temporary.path("seeds");
+        ASSERT_EQ(file_replace(path, before), "");
+        const pid_t child = fork();
+        if (child == 0) {
+            const rlimit limit{before.size() + room, before.size() + room};
+            std::signal(SIGXFSZ, SIG_IGN);
+            KeptSeeds file;
+            if (setrlimit(RLIMIT_FSIZE, &limit) != 0 || !file.open(path).empty()) _exit(2);
+            _exit(file.add(failed(cells()[0], 42)).empty() ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        const bool fits = room == line.size();
+        EXPECT_EQ(WEXITSTATUS(status), fits ? 0 : 1) << room;
+        EXPECT_EQ(text_of_file(path), fits ? before + line : before) << room;
+    }
+}
+
+TEST(KeptSeeds, ALineThatStandsTwiceRunsOnce)
+{
+    Temporary temporary;
+    const std::string path = temporary.path("seeds");
+    ASSERT_EQ(file_replace(path, "7 mid os crash hakmem\n8 mid os crash hakmem\n7 mid os overlap hakmem\n"), "");
+    KeptSeeds file;
+    ASSERT_EQ(file.open(path), "");
+    EXPECT_EQ(file.runs_of(cells()).size(), 2u);
+}
+
+TEST(KeptSeeds, ASymbolicLinkStays)
+{
+    Temporary temporary;
+    const std::string link = temporary.path("link"), path = temporary.path("seeds");
+    ASSERT_EQ(symlink("seeds", link.c_str()), 0);
+    KeptSeeds file;
+    ASSERT_EQ(file.open(link), "") << "its file is not there yet";
+    for (const std::uint64_t seed : {7u, 8u}) ASSERT_EQ(file.add(failed(cells()[0], seed)), "");
+    char target[16];
+    EXPECT_EQ(readlink(link.c_str(), target, sizeof target), 5);
+    EXPECT_EQ(text_of_file(path), "7 larson os overlap,content hakmem\n8 larson os overlap,content hakmem\n");
+}
+
 TEST(KeptSeeds, ABadLineIsNamed)
 {
     Temporary temporary;
@@ -103,9 +202,16 @@ TEST(KeptSeeds, WithoutAFileNothingIsKept)
     EXPECT_EQ(file.open(""), "");
     EXPECT_EQ(file.add(failed(cells()[0], 1)), "");
     EXPECT_TRUE(file.runs_of(cells()).empty());
-    KeptSeeds nowhere;
-    EXPECT_EQ(nowhere.open("/nowhere/seeds"), "");
-    EXPECT_NE(nowhere.add(failed(cells()[0], 1)), "") << "a seed that cannot be kept is said";
+}
+
+// Before the first run, as for --json: an hour of work must not end in a seed that cannot be kept.
+TEST(KeptSeeds, AFileThatCannotBeWrittenIsRefusedAtOnce)
+{
+    Temporary temporary;
+    for (const std::string &path : {temporary.path("no/seeds"), temporary.path(""), std::string("/dev/full")}) {
+        KeptSeeds file;
+        EXPECT_THAT(file.open(path), HasSubstr("cannot write '" + path + "'"));
+    }
 }
 
 } // namespace

@@ -31,6 +31,26 @@ bool write_all(int fd, const std::string &text)
     return true;
 }
 
+// One write, since others may add at the same time. Part of a text that does not fit is taken back, unless another process
+// has written after it. Returns an errno value, or 0.
+int append_line(int fd, const std::string &text)
+{
+    struct stat status{};
+    if (fstat(fd, &status) != 0) return errno;
+    if (!S_ISREG(status.st_mode)) return EINVAL;
+    if (text.empty()) return 0;
+    char last = '\n';
+    if (status.st_size > 0 && pread(fd, &last, 1, status.st_size - 1) < 0) return errno;
+    const std::string line = (last == '\n' ? "" : "\n") + text;
+    ssize_t written;
+    while ((written = write(fd, line.data(), line.size())) < 0 && errno == EINTR) {}
+    if (written < 0) return errno;
+    if (static_cast<std::size_t>(written) == line.size()) return fsync(fd) == 0 ? 0 : errno;
+    const off_t before = lseek(fd, 0, SEEK_CUR) - written;
+    if (fstat(fd, &status) == 0 && status.st_size == before + written && ftruncate(fd, before) != 0) return errno;
+    return ENOSPC;
+}
+
 // The new name itself must reach the disk too. Returns an errno value, or 0. Not every directory may be opened, and not
 // every filesystem can sync one.
 int sync_directory_of(const std::string &path)
@@ -83,6 +103,18 @@ std::string file_replace(const std::string &path, const std::string &text, unsig
         return fault("write", path, error);
     }
     error = sync_directory_of(path);
+    return error == 0 ? "" : fault("keep", path, error);
+}
+
+std::string file_append(const std::string &path, const std::string &text)
+{
+    // O_NONBLOCK: opening a FIFO must not block the driver.
+    const int fd = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (fd < 0) return fault("write", path, errno);
+    int error = append_line(fd, text);
+    if (close(fd) != 0 && error == 0) error = errno;
+    if (error != 0) return fault("write", path, error);
+    error = sync_directory_of(path); // the file may be new
     return error == 0 ? "" : fault("keep", path, error);
 }
 

@@ -15,6 +15,11 @@ std::string file_read(const std::string &path, std::string &text, std::uint64_t 
 // the new one. Returns what is wrong, or nothing.
 std::string file_replace(const std::string &path, const std::string &text, unsigned mode = 0666);
 
+// Adds the text at the end, on a line of its own, with one write: of processes that add at once none loses anything. Makes
+// a file that is not there, and writes through a symbolic link. Returns what is wrong, or nothing. An empty text adds
+// nothing: it tells whether one could be added.
+std::string file_append(const std::string &path, const std::string &text);
+
 // Whether the path may be replaced by a new file: it is a regular file, or does not exist. A device, a pipe or an open
 // file by its number must be written in place.
 bool file_is_replaceable(const std::string &path);
