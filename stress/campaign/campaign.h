@@ -26,7 +26,7 @@ struct CampaignOptions {
     // the scenario itself.
     std::vector<std::string> loops;
     std::function<std::string(const std::string &)> build_id; // of an allocator's library; empty: not known
-    std::string seeds; // of a soak: --shard I/N, which takes every Nth seed; empty: all
+    std::string shard; // of a soak: --shard I/N, which takes every Nth seed; empty: all
     std::uint64_t seed_stride = 1;
     std::uint64_t seed_shard = 0; // which of each seed_stride seeds
     std::string kept_path; // --seeds: seeds that failed, which come first; empty: none

@@ -47,6 +47,17 @@ CLI::Validator one_of(std::vector<std::string> names)
         "NAME");
 }
 
+// FILE is forgotten easily, and --seed is near.
+CLI::Validator seeds_file()
+{
+    return CLI::Validator(
+        [](std::string &text) {
+            if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return std::string();
+            return "must be a FILE, not '" + text + "'; for one seed give --seed " + text;
+        },
+        "FILE");
+}
+
 void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefaults &defaults)
 {
     app.add_option("--allocator", raw.allocators,
@@ -86,7 +97,8 @@ void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefault
         "--shard", raw.shard,
         "I/N: only every Nth scenario, from the Ith on, with each of its allocators; with --soak every Nth seed");
     app.add_option("--seeds", raw.options.kept_path,
-                   "FILE of seeds that failed: begin with those, and add what fails; it need not be there yet");
+                   "FILE of seeds that failed: begin with those, and add what fails; it need not be there yet")
+        ->check(seeds_file());
     app.add_option("--soak", raw.soak, "repeat all runs for this long: 90s, 30m, 8h, 2d; resumes the soak in --report");
     app.add_flag("--fresh", raw.options.fresh, "with --soak: start over");
     app.add_flag("--list-skips", raw.options.list_skips, "at the end, list the skipped runs with their reasons");
@@ -172,7 +184,7 @@ std::string settle_campaign(CampaignRaw &raw, const CampaignDefaults &defaults)
         *o.seed += shard.index - 1;
         o.seed_shard = shard.index - 1;
         o.seed_stride = shard.count;
-        o.seeds = raw.shard;
+        o.shard = raw.shard;
     }
     double seconds = 0;
     parse_number(raw.seconds, seconds);

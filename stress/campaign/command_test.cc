@@ -69,6 +69,7 @@ TEST(Command, BadInputIsOneLineAndStatusTwo)
     expect_refused({"--shard", "1/9"}, "there are 2 scenarios");
     expect_refused({"--shard", "1/9", "--soak", "1s", "--report", "/tmp"}, "give all workers the same --seed");
     expect_refused({"--shard", "0/9", "--soak", "1s", "--seed", "1", "--report", "/tmp"}, "must be I/N");
+    expect_refused({"--seeds", "42", "--soak", "8h"}, "--seeds: must be a FILE, not '42'; for one seed give --seed 42");
     expect_refused({"--expect", "/no/such"}, "--expect: cannot read");
     expect_refused({"--bogus"}, "--bogus");
     expect_refused({"stray"}, "stray");

@@ -73,7 +73,7 @@ std::string options_text(const CampaignOptions &o)
     const std::string with = words_quoted(words);
     const std::string speed =
         o.speed_rounds == 0 ? "" : fmt::format("; {} rounds without checks, and one for latency", o.speed_rounds);
-    const std::string seeds = o.seeds.empty() ? "" : "; seeds " + o.seeds;
+    const std::string seeds = o.shard.empty() ? "" : "; seeds " + o.shard;
     return fmt::format("{} on {}; schedule {}{}{}{}{}", fmt::join(o.scenarios, ", "), fmt::join(o.allocators, ", "),
                        fmt::join(o.schedules, " and "), with.empty() ? "" : ", with ", with, speed, seeds);
 }
