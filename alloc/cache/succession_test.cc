@@ -195,9 +195,8 @@ TEST_F(Succession, CachesThatHoldMuchAreNotKept)
 // A heap keeps what its thread had cached with up to ORPHAN_USED_BYTES_MAX in use, to the byte.
 TEST_F(Succession, CachesAreKeptUpToTheBound)
 {
-    const size_t bound = ORPHAN_USED_BYTES_MAX;
     hak_limit_set((size_t)1 << 40); // so that each refill carves CARVE_BYTES
-    for (size_t used_bytes : {bound - CARVE_BYTES, bound, bound + CARVE_BYTES}) {
+    for (size_t bound = ORPHAN_USED_BYTES_MAX; size_t used_bytes : {bound - CARVE_BYTES, bound, bound + CARVE_BYTES}) {
         std::vector<void *> blocks;
         test::in_thread([&] {
             do blocks.push_back(hak_malloc(1024));

@@ -62,7 +62,7 @@ TEST(KeptSeeds, WhatWasAddedComesBackOnce)
     }
     KeptSeeds file;
     ASSERT_EQ(file.open(path), "");
-    for (std::uint64_t stride : {1, 2, 3, 7, 100}) {
+    for (std::uint64_t stride : {1u, 2u, 3u, 7u, 100u}) {
         std::vector<std::pair<std::size_t, std::uint64_t>> together(added.size());
         for (std::uint64_t shard = 0; shard < stride; ++shard) {
             std::size_t at = shard;
