@@ -8,7 +8,6 @@
 #include "heap/huge.h"
 #include "control/options.h"
 #include "heap/own_inside.h"
-#include "control/stats_write.h"
 #include "profile/profile.h"
 #include "profile/sampler.h"
 #include "report/output.h"
@@ -70,13 +69,12 @@ static void print_head(struct output *out)
 }
 
 /* Of the heap as a whole, and of the process with all else that it has. */
-static void print_whole(struct output *out)
+static void print_whole(struct output *out, const struct hak_stats *stats)
 {
-    struct hak_figures figures;
-    stats_figures(&figures, sizeof figures);
-    print_amount(out, "in use", figures.used_bytes, "  in blocks that are live or cached");
-    print_amount(out, "committed", figures.committed_bytes, "  may be in memory");
-    print_amount(out, "peak", figures.committed_peak_bytes, "  the most that was committed at one time");
+    const size_t used_bytes = stats->small_bytes + stats->run_bytes + stats->huge_bytes;
+    print_amount(out, "in use", used_bytes, "  in blocks that are live or cached");
+    print_amount(out, "committed", limit_committed_bytes(), "  may be in memory");
+    print_amount(out, "peak", limit_committed_peak_bytes(), "  the most that was committed at one time");
     const struct process_memory memory = process_memory();
     if (memory.resident_bytes == 0) return;
     print_amount(out, "resident", memory.resident_bytes, "  the whole process, by the kernel");
@@ -88,7 +86,7 @@ void stats_print(struct output *out)
     struct hak_stats stats;
     stats_get(&stats);
     print_head(out);
-    print_whole(out);
+    print_whole(out, &stats);
     print_amount(out, "reserved", stats.reserved_bytes, "");
     print_amount(out, "slabs", stats.slab_bytes, "");
     print_amount(out, "small blocks", stats.small_bytes, "");

@@ -243,25 +243,27 @@ static void print_classes(struct output *out, const struct labels *labels, const
     output_print(out, "\n  ]\n}\n");
 }
 
+/* Not inlined: the text is written on small stacks too, and needs no struct of this size. */
+static HAK_NOINLINE void write_figures(struct output *out, bool is_json)
+{
+    struct hak_figures figures = {0};
+    const struct labels of_process = labels_make(), *labels = is_json ? NULL : &of_process;
+    collect(&figures);
+    print_head(out, is_json, labels);
+#define X(member, kind, meaning) print_figure(out, labels, #member, #kind, meaning, figures.member);
+    HAKMEM_FIGURES(X)
+#undef X
+    print_classes(out, labels, &figures);
+}
+
 int stats_write(int fd, int format)
 {
     if (format < HAKMEM_STATS_TEXT || format > HAKMEM_STATS_PROMETHEUS) return EINVAL;
     int saved = errno;
     struct output out;
     output_begin(&out, NULL, fd);
-    if (format == HAKMEM_STATS_TEXT) {
-        stats_print(&out);
-    } else {
-        struct hak_figures figures = {0};
-        const struct labels of_process = labels_make(),
-                            *labels = format == HAKMEM_STATS_PROMETHEUS ? &of_process : NULL;
-        collect(&figures);
-        print_head(&out, labels == NULL, labels);
-#define X(member, kind, meaning) print_figure(&out, labels, #member, #kind, meaning, figures.member);
-        HAKMEM_FIGURES(X)
-#undef X
-        print_classes(&out, labels, &figures);
-    }
+    if (format == HAKMEM_STATS_TEXT) stats_print(&out);
+    else write_figures(&out, format == HAKMEM_STATS_JSON);
     output_flush(&out);
     errno = saved;
     return out.error;

@@ -1,5 +1,6 @@
 // Scenarios of what tells about the heap: reports of bad calls (report/), figures at a signal (control/stats_write.h), the
 // writer of crash records (crash/crash_writer.h).
+#include <string>
 #include <hakmem/hakmem.h>
 
 #include "explore/inside/inside_watch.h"
@@ -39,6 +40,8 @@ const ExploreScenario kFreeFree{
         },
 };
 
+const std::string kFiguresBegin = std::string("hakmem: ") + program_invocation_short_name + ", process ";
+
 // Figures take some writes, and their number is not always the same: only the first is counted.
 const ExploreScenario kStatsSignal{
     .name = "stats-signal",
@@ -46,7 +49,7 @@ const ExploreScenario kStatsSignal{
     .threads_max = 3,
     .setup =
         [](World &world) {
-            world.runner.fibers().count_reports("hakmem: program ");
+            world.runner.fibers().count_reports(kFiguresBegin);
             inside_stats_signal_begin();
             all_live(world);
             world.in(0, [](World &each) {

@@ -26,7 +26,10 @@ static bool pagemap_ready(void)
 
 bool inside_begin(int failfast_level)
 {
-    if (VALIDATE) failfast_level_read = failfast_level;
+    if (VALIDATE) {
+        failfast_level_read = failfast_level;
+        failfast_goes_on_read = 0; /* else the first question reads the environment, and the level with it */
+    }
     return arena_begin() && thread_process_start() && pagemap_ready();
 }
 
