@@ -88,7 +88,7 @@ enum {
     BORROW_CLASSES_MAX = 8,
     BORROWED_BYTES = 256,
     TAKE_MAX = 256, /* a refill takes at most this number of a slab's free blocks that have memory, */
-    TAKE_BYTES_MAX = 16 * 1024, /* this many bytes of them, but at least one block: a bin is its thread's alone */
+    TAKE_BYTES_MAX = 16 * 1024, /* this many bytes of them, but at least one block: only its thread empties a bin */
 
     /* How many slabs a thread gathers remote frees for at one time. A producer allocates from one slab of each class in
      * turn, so this must exceed the number of classes (measured: a block handed over takes 57 ns with 16 stages, 18 ns

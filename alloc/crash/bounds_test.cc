@@ -334,8 +334,8 @@ TEST_F(CrashBounds, SizeOfAFile)
     EXPECT_EQ(records(), 0u);
 }
 
-// A program that has written over all that the library keeps outside of its own data still leaves a record: what a table
-// that is filled to its end does, where the pages behind the blocks are the library's.
+// A program that has written over all that the library keeps outside of its own data still leaves a record. A table
+// that is written beyond its end does that if the library's own pages follow the blocks.
 TEST_F(CrashBounds, AllThatTheLibraryMappedIsOverwritten)
 {
     SKIP_UNDER_SANITIZER("its memory would be overwritten too");

@@ -10,7 +10,7 @@ enum { PIPE_PART_BYTES = 4096 }; /* a pipe takes this much at once */
 
 /* For processes that may not call process_vm_readv (seccomp): writes the bytes to a pipe, which is never full, and
  * reads them back. */
-/* files: for reports, where the system has no process_vm_readv */
+/* files: for reports, if the system has no process_vm_readv */
 static bool peek_through_pipe(const char *address, char *out, size_t size_bytes)
 {
     int ends[2] = {-1, -1};

@@ -1,5 +1,5 @@
 // Threads that allocate at the same time: in one size class, when one ends and others start, while signals end their waits,
-// and while signals hold them up. Each thread fills its blocks and checks them, which shows a block that two threads have.
+// and while signals stop them for a moment. Each thread fills its blocks and checks them: a block that two threads have shows.
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>

@@ -43,7 +43,7 @@ Verdict around_powers_of_two(const Subject &s)
     return pass();
 }
 
-// One size alone: some mallocs crash at others, and a check of many sizes would not get as far as errno.
+// Only one size: some mallocs crash at others, and a check of many sizes would not get as far as errno.
 Verdict ptrdiff_max_fails(const Subject &s)
 {
     constexpr std::size_t size = PTRDIFF_MAX;

@@ -24,7 +24,7 @@ struct PageData {
 
 std::string verdict_text(const PageData &data); // "2 of 4 mallocs fail: a, b"
 std::string section_headline(const PageData &data);
-// Where this malloc is worst against the baseline, for the headline; empty: nowhere, or there is no other.
+// The figures in which this malloc is worst against the baseline, for the headline. Empty if it is never worse, or has no rival.
 std::string losses_brief(const PageData &data, const std::string &label);
 std::string section_directed(const PageData &data);
 std::string section_skips(const PageData &data); // empty if there are none

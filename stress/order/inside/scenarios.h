@@ -45,7 +45,7 @@
     X(modules, "files of code, beside the first look at them")                                            \
     X(places, "a file of code that two threads look for")
 
-/* Of the debug-validation library alone. */
+/* Only in the debug-validation library. */
 #define SCENARIO_NAMES_CHECKED(X)                                                            \
     X(ring, "blocks that wait after free, beside a thread that asks for them")               \
     X(ring_empty, "blocks that wait after free, beside a thread that frees all of them")     \
