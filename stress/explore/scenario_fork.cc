@@ -113,18 +113,22 @@ const ExploreScenario kForkRelease{
     .threads_max = 2,
     .setup =
         [](World &world) {
-            world.in(0, [](World &each) { each.take(10, kBlock); });
+            world.in(0, [](World &each) {
+                each.take(10, kBlock);
+                each.purge(); // only this block is out of the slab now
+            });
             world.in(1, [](World &each) {
                 each.take(0, kBlock);
                 each.take(1, kBlock);
+                each.give(10); // posted, and queued
             });  // the pages behind
             world.in(0, [](World &each) { each.give(0); });  // posted, and queued
         },
     .body =
         [](World &world, unsigned thread) {
             if (is_child(world, thread)) return child(world);
-            world.give(10);
-            world.purge();
+            world
+                .purge(); // the drain gives the slab back. Only if a drain was under way, the child walks over all slabs
         },
     .check = grown,
     .forks = true,
@@ -139,7 +143,7 @@ const ExploreScenario kForkPark{
             world.in(1, be_live);
             world.in(0, [](World &each) {
                 for (unsigned i = 0; i < 96; ++i) each.take(kLong + i, kBlock);
-                for (unsigned i = 0; i < 78; ++i) each.give(kLong + i);  // as many lists as can be parked
+                for (unsigned i = 0; i < 78; ++i) each.give(kLong + i); // as many lists as can be parked
             });
         },
     .body =
@@ -209,7 +213,7 @@ const ExploreScenario kForkLock{
     .body =
         [](World &world, unsigned thread) {
             if (is_child(world, thread)) return child(world);
-            world.take(kStopped + 10 * thread, kTiny);  // its first: a new heap
+            world.take(kStopped + 10 * thread, kTiny); // its first: a new heap
             world.take(kStopped + 10 * thread + 1, kRun);
             world.take(kStopped + 10 * thread + 2, kHuge);
         },
@@ -217,7 +221,7 @@ const ExploreScenario kForkLock{
     .forks = true,
 };
 
-}  // namespace
+} // namespace
 
 void explore_fork_scenarios(std::vector<ExploreScenario> &list)
 {
@@ -226,4 +230,4 @@ void explore_fork_scenarios(std::vector<ExploreScenario> &list)
         list.push_back(each);
 }
 
-}  // namespace stress
+} // namespace stress

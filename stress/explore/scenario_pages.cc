@@ -51,7 +51,11 @@ const ExploreScenario kRunHint{
     .name = "run-hint",
     .hunts = "free pages that no search finds: a word of the index lowered while pages become free",
     .threads_max = 3,
-    .setup = [](World &world) { world.in(world.stranger(), all_of_it); },
+    .setup =
+        [](World &world) {
+            hak_limit_set(64 * kMiB); // under a limit no run is kept, so its pages are free at once
+            world.in(world.stranger(), all_of_it);
+        },
     .body =
         [](World &world, unsigned thread) {
             if (thread != 1) return world.give(thread);
@@ -135,7 +139,8 @@ const ExploreScenario kPublishLookup{
             if (thread == 0) {
                 world.take(own(0, 0), kHuge);
                 world.take(own(0, 1), 2 * kMiB);
-                return world.give(own(0, 0));
+                world.give(own(0, 0)); // into the cache, with its descriptor
+                return world.purge();
             }
             const auto *next = reinterpret_cast<const char *>(world.now.figures[0]);
             for (unsigned i = 0; i < 3; ++i) {
