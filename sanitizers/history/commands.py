@@ -5,10 +5,12 @@ import collections
 import concurrent.futures
 import json
 import pathlib
+import subprocess
 import sys
 import time
 
 import judge
+import matrix
 import rows as table
 import versions
 
@@ -128,7 +130,9 @@ def parse(arguments):
     parser.add_argument("--stress", type=pathlib.Path)
     parser.add_argument("--store", type=pathlib.Path)
     parser.add_argument("--row", action="append", default=[])
-    for flag in ("quick", "all", "list", "recall", "fetch", "offline"):
+    parser.add_argument("--cell", nargs=2)
+    parser.add_argument("--page", type=pathlib.Path)
+    for flag in ("quick", "all", "list", "recall", "fetch", "offline", "matrix"):
         parser.add_argument(f"--{flag}", action="store_true")
     parser.add_argument("--merge", type=pathlib.Path, nargs="+", default=[])
     parser.add_argument("--jobs", type=int, default=1)
@@ -153,6 +157,40 @@ def chosen(options, rows):
     return [row for row in picked if options.kind in (None, row.kind)]
 
 
+def suite_of(options):
+    stress = options.stress or options.root / "build/release/hakmem-stress"
+    if not stress.is_file():
+        raise ValueError(f"{stress} is missing: cmake --build --preset release --target hakmem-stress")
+    return stress.resolve()
+
+
+def run_matrix(options, store):
+    """Every version of versions.tsv that has no line yet, and then the page."""
+    known = matrix.read_versions(options.root / "sanitizers/versions.tsv")
+    words = ["git", "-C", str(options.root), "describe", "--always", "--dirty", "--abbrev=12"]
+    commit = subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
+    runner = matrix.Runner(suite_of(options), store, store.root / "matrix.ndjson", options.offline, commit)
+    unreached = matrix.run_all(known, runner, options.jobs, say)
+    for file in matrix.write_page(known, runner.out):
+        say(f"wrote {file}")
+    if unreached:
+        say(f"skipped: {unreached}")
+    return 77 if unreached and not runner.seen else 0
+
+
+def run_cell(options, store):
+    version, check = options.cell
+    versions.builder_of(version)
+    try:
+        library = store.library(version, not options.offline)
+    except versions.Unavailable as fault:
+        say(f"skipped: {version}: {fault}")
+        return 77
+    command, text, failed = matrix.cell(suite_of(options), library, check)
+    say(f"{command}\n{text}")
+    return 2 if failed is None else int(failed)
+
+
 def run(options):
     path = options.root / "sanitizers/history.tsv"
     comments, rows = table.read(path)
@@ -175,17 +213,23 @@ def run(options):
     if options.recall:
         recall(picked)
         return 0
+    if options.page:
+        for file in matrix.write_page(matrix.read_versions(options.root / "sanitizers/versions.tsv"), options.page):
+            say(f"wrote {file}")
+        return 0
     store = versions.Store(options.store or options.root / "build/history")
+    if options.matrix:
+        return run_matrix(options, store)
+    if options.cell:
+        return run_cell(options, store)
     if options.fetch:
         return fetch(picked, store, options.jobs)
     if not (options.quick or options.all or options.row):
         raise ValueError("say which rows: --quick, --all or --row NAME")
-    stress = options.stress or options.root / "build/release/hakmem-stress"
-    if not stress.is_file():
-        raise ValueError(f"{stress} is missing: cmake --build --preset release --target hakmem-stress")
+    stress = suite_of(options)
     if options.out and not options.out.resolve().parent.is_dir():
         raise ValueError(f"--out {options.out}: there is no such directory")
-    options.stress = stress.resolve()
+    options.stress = stress
     results, unreached = Runner(options, store).all(picked, options.jobs, options.out)
     found = sum(result["result"] == "found" for result in results.values())
     say(f"found {found} of {len(picked)}; {unreached} not run, since a registry is out of reach")

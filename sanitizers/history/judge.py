@@ -46,16 +46,11 @@ def of_inject(result):
     return failed, skipped
 
 
-def run_suite(stress, command, library, seconds):
-    words = shlex.split(command)
-    reader, option = {"conform": (of_conform, "--json"), "inject": (of_inject, "--junit")}.get(
-        words[0], (of_scenario, "--json")
-    )
+def run_words(stress, words, library, seconds, option="--json"):
+    """(result, seconds, fault, status): what a command of the suite wrote, or None and why it wrote nothing."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "result"
         words = [str(stress), *words, "--allocator", str(library), option, str(out)]
-        if words[1] == "conform":
-            words += ["--memory-cap", "2048"]
         environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
         started = time.monotonic()
         child = subprocess.Popen(
@@ -66,14 +61,27 @@ def run_suite(stress, command, library, seconds):
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
-            return Seen(seconds=seconds, fault=f"ran past {seconds:.0f} s")
+            return None, seconds, f"ran past {seconds:.0f} s", None
         taken = time.monotonic() - started
         if child.returncode not in (0, 1) or not out.is_file():
-            return Seen(seconds=taken, fault=complaint(child.returncode, text))
-        failed, skipped = reader(out.read_text())
-        if child.returncode == 1 and not failed:
-            failed = {"fail": ""}
-        return Seen(failed, skipped, taken)
+            return None, taken, complaint(child.returncode, text), child.returncode
+        return out.read_text(), taken, "", child.returncode
+
+
+def run_suite(stress, command, library, seconds):
+    words = shlex.split(command)
+    reader, option = {"conform": (of_conform, "--json"), "inject": (of_inject, "--junit")}.get(
+        words[0], (of_scenario, "--json")
+    )
+    if words[0] == "conform":
+        words += ["--memory-cap", "2048"]
+    result, taken, fault, status = run_words(stress, words, library, seconds, option)
+    if result is None:
+        return Seen(seconds=taken, fault=fault)
+    failed, skipped = reader(result)
+    if status == 1 and not failed:
+        failed = {"fail": ""}
+    return Seen(failed, skipped, taken)
 
 
 def complaint(status, text):

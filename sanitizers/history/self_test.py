@@ -11,6 +11,8 @@ import unittest
 
 import commands
 import judge
+import matrix
+import matrix_page
 import rows as table
 import versions
 
@@ -28,8 +30,18 @@ if said.get("hang"):
     time.sleep(60)
 if said.get("status", 0) > 1:
     sys.exit("hakmem-stress: it does not provide malloc")
+print(*words, file=open(sys.argv[0] + ".log", "a"))
+if words[0] == "all":
+    names = [words[i + 1] for i, word in enumerate(words) if word == "--scenario"] or ["mid", "idle"]
+    runs = [{"scenario": name, "verdict": said.get("all:" + name, "pass"), "failures": [{"rule": "overlap"}]} for name in names]
+    json.dump({"runs": runs}, open(out, "w"))
+    sys.exit(any(run["verdict"] == "fail" for run in runs))
 if words[0] == "conform":
     ids = [words[i + 1] for i, word in enumerate(words) if word == "--only"]
+    if not ids:
+        ids = ["free-sized", "reallocarr"]
+    elif said.get("chance"):
+        said = {}
     checks = [{"id": name, "status": said.get(name, "pass"), "detail": "at 0x7f0012345678"} for name in ids]
     json.dump({"checks": checks}, open(out, "w"))
     sys.exit(any(check["status"] == "fail" for check in checks))
@@ -261,6 +273,76 @@ class Store(unittest.TestCase):
         finally:
             versions.FETCH["pypi"] = wheel
         self.assertEqual(["1.0"], tries)
+
+    def matrix(self, *listed):
+        """The lines that --matrix keeps, for versions of tbb, the newest first."""
+        (self.root / "sanitizers/versions.tsv").write_text("".join(f"a\tpypi/tbb/{number}\t-\n" for number in listed))
+        self.table.write_text(line("one") + "\n")
+        self.done = self.history("--matrix", "--offline")
+        return matrix.read_lines(self.store / "matrix.ndjson")
+
+    def asked(self):
+        log = pathlib.Path(f"{self.stress}.log")
+        return len(log.read_text().splitlines()) if log.exists() else 0
+
+    def test_the_matrix_keeps_a_line_a_version_and_continues(self):
+        self.library("pypi/tbb/1.0", **{"free-sized": "fail"})
+        self.library("pypi/tbb/2.0", **{"free-sized": "fail", "chance": True})
+        self.library("pypi/tbb/3.0", **{"reallocarr": "skip", "all:mid": "fail"})
+        seen = self.matrix("3.0", "2.0")
+        self.assertEqual(0, self.done.returncode, self.done.stderr)
+        self.assertEqual({"free-sized": [1, 2, "at ADDRESS"]}, seen["pypi/tbb/2.0"]["conform"]["failed"])
+        self.assertEqual({"mid": [2, 2, "overlap"]}, seen["pypi/tbb/3.0"]["scenarios"]["failed"])
+        self.assertEqual({"reallocarr": "at ADDRESS"}, seen["pypi/tbb/3.0"]["conform"]["skipped"])
+        before = self.asked()
+        with open(self.store / "matrix.ndjson", "a") as file:
+            file.write('{"version": "pypi/tbb/2')  # a run was cut here
+        seen = self.matrix("3.0", "2.0", "1.0")
+        self.assertEqual(3, self.asked() - before)  # conform, its failure once more, and all: of 1.0 alone
+        self.assertEqual({"free-sized": [2, 2, "at ADDRESS"]}, seen["pypi/tbb/1.0"]["conform"]["failed"])
+
+    def test_equal_libraries_run_once(self):
+        for number in ("1.0", "2.0"):
+            self.library(f"pypi/tbb/{number}")
+        seen = self.matrix("2.0", "1.0")
+        self.assertEqual(2, self.asked())
+        self.assertEqual("pypi/tbb/2.0", seen["pypi/tbb/1.0"]["same_as"])
+
+    def test_a_version_that_is_out_of_reach_is_tried_again(self):
+        self.assertEqual({}, self.matrix("1.0"))
+        self.assertEqual(77, self.done.returncode)
+        self.assertIn("skipped: pypi/tbb/1.0: not built", self.done.stdout)
+        (self.store / "lib/pypi-tbb-1.0.failed").write_text("cc: error: no\n")
+        self.assertEqual("cc: error: no", self.matrix("1.0")["pypi/tbb/1.0"]["cannot"])
+
+    def test_the_page_says_what_broke_and_mended_each_check(self):
+        for number, said in (("1.0", "pass"), ("2.0", "fail"), ("3.0", "skip"), ("4.0", "fail"), ("5.0", "pass")):
+            self.library(f"pypi/tbb/{number}", **{"free-sized": said, "number": number})
+        self.matrix("6.0", "5.0", "4.0", "3.0", "2.0", "1.0")
+        known = matrix.read_versions(self.root / "sanitizers/versions.tsv")
+        project = matrix_page.projects_of(known, matrix.read_lines(self.store / "matrix.ndjson"))[0]
+        check = ("conform", "free-sized")
+        self.assertEqual([("mended", "pypi/tbb/5.0"), ("broken", "pypi/tbb/2.0")], project.turns(check))
+        self.assertEqual([check], project.failed)
+        self.assertEqual((5, 1, 0, 1, 1), matrix_page.counts(project))
+        self.assertEqual([("pypi/tbb/6.0", "not run yet")], project.cannot)
+        page = (self.store / "matrix.html").read_text()
+        self.assertIn("mended in 5.0; broken in 2.0", page)
+        self.assertIn("ci/history --cell pypi/tbb/4.0 free-sized", page)
+        self.assertIn("free-sized", (self.store / "matrix.svg").read_text())
+        self.assertEqual(1, self.history("--cell", "pypi/tbb/4.0", "free-sized", "--offline").returncode)
+        self.assertEqual(0, self.history("--cell", "pypi/tbb/5.0", "all:mid", "--offline").returncode)
+
+    def test_the_versions_of_the_tree(self):
+        known = matrix.read_versions(ROOT / "sanitizers/versions.tsv")
+        self.assertGreaterEqual(len(known), 80)
+        self.assertEqual(len(known), len({row.version for row in known}))
+        projects = [row.project for row in known]
+        for one, two in zip(known, known[1:]):
+            if one.project != two.project:
+                self.assertNotIn(one.project, projects[known.index(two) :])
+            elif "-" not in (one.date, two.date):
+                self.assertGreaterEqual(one.date, two.date)
 
     def test_the_table_of_the_tree(self):
         _, rows = table.read(ROOT / "sanitizers/history.tsv")

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import zipfile
 
-FETCH_SECONDS, BUILD_SECONDS = 120, 600
+FETCH_SECONDS, BUILD_SECONDS = 120, 1800
 DEBIAN_SUITES = ("bullseye", "bookworm", "trixie")
 
 
@@ -63,7 +63,8 @@ def run(words, folder, seconds, failure=Unavailable, **environment):
         raise failure(f"{words[0]} took more than {seconds} s") from None
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        wrong = [line for line in lines if re.search(r"\berror\b|^E:", line, re.IGNORECASE)] or lines[-1:] or [""]
+        wrong = [line for line in lines if "is yanked" in line]
+        wrong += [line for line in lines if re.search(r"\berror\b|^E:", line, re.IGNORECASE)] or lines[-1:] or [""]
         is_cut = failure is Unavailable and (done.returncode < 0 or "Killed" in wrong[0])
         raise (Cut if is_cut else failure)(f"{words[0]}: {wrong[0].strip()[:200]}")
     return done.stdout
@@ -78,7 +79,14 @@ def fetch_crate(package, version, folder):
     (folder / "Cargo.toml").write_text(
         f'[package]\nname = "history"\nversion = "0.0.0"\nedition = "2018"\n[dependencies]\n{package} = "={version}"\n'
     )
-    run(["cargo", "vendor", "--quiet", "--versioned-dirs", "vendor"], folder, FETCH_SECONDS, OutOfReach)
+    try:
+        run(["cargo", "vendor", "--quiet", "--versioned-dirs", "vendor"], folder, FETCH_SECONDS, OutOfReach)
+    except Silent:
+        raise
+    except OutOfReach as fault:
+        if "is yanked" in str(fault):
+            raise Unavailable("its maker has withdrawn it, and cargo gives it no more (yanked)") from None
+        raise
     return next((folder / "vendor").glob(f"{package}-{version}*"))
 
 
@@ -196,6 +204,7 @@ BUILD = {
     r"pypi/tbb": copy_library("libtbbmalloc_proxy.so.2", "libtbbmalloc.so.2"),
     r"debian/libtcmalloc-minimal4(t64)?": copy_library("libtcmalloc_minimal.so.4*"),
     r"debian/libjemalloc2": copy_library("libjemalloc.so.2"),
+    r"debian/libclang-(rt|common)-\d+-dev": copy_library("libclang_rt.scudo_standalone-x86_64.so"),
 }
 
 
