@@ -27,6 +27,7 @@
     X(MALLOC_ERRNO)     /* malloc of an impossible size does not set errno */                         \
     X(PTRDIFF_ERRNO)    /* malloc of 2^60 bytes crashes, and of PTRDIFF_MAX does not set errno */    \
     X(HELD)             /* a list of free blocks of 136 bytes takes a block from an old head */               \
+    X(POPPED)           /* the same of 48 bytes, with no system call between */                             \
     X(CALLOC_WRAPS)     /* calloc(SIZE_MAX / 2 + 1, 2) returns a small block */                       \
     X(REALLOC_FREES)    /* realloc to an impossible size frees the block */                          \
     X(REALLOC_32_BITS)  /* realloc uses only 32 bits of a size */                                  \
@@ -238,8 +239,10 @@ static void before_malloc(size_t size_bytes)
     inside = false;
 }
 
-/* HELD: freed blocks of 136 bytes in a list. A head that was taken and put back meanwhile is taken for the same list. */
+/* HELD, POPPED: freed blocks of 136 or 48 bytes in a list. A head that was taken and put back meanwhile is taken for the same
+ * list. */
 static _Atomic(void *) held_blocks;
+enum { LISTED_BYTES = CONFORM_BUG == CONFORM_HELD ? 136 : CONFORM_BUG == CONFORM_POPPED ? 48 : 0 };
 
 static void *held_take(void)
 {
@@ -247,8 +250,9 @@ static void *held_take(void)
     while (head != NULL) {
         void *next = *(void *volatile *)head;
         const int before = errno;
-        while (clock() < 0) continue; /* some time: a system call in which a signal may come */
+        while (BUG == CONFORM_HELD && clock() < 0) continue; /* some time: a system call in which a signal may come */
         errno = before;
+        for (volatile int i = 0; BUG == CONFORM_POPPED && i < 64; i++) continue; /* so that few rounds show it */
         if (atomic_compare_exchange_strong(&held_blocks, &head, next)) return head;
     }
     return NULL;
@@ -256,7 +260,7 @@ static void *held_take(void)
 
 static bool held_put(void *block)
 {
-    if ((((size_t *)block)[-1] & ~(size_t)7) != 144)
+    if ((((size_t *)block)[-1] & ~(size_t)7) != (LISTED_BYTES + 8 + 15) / 16 * 16)
         return false; /* as glibc notes it; its function for it calls free */
     void *head = atomic_load(&held_blocks);
     do *(void **)block = head;
@@ -280,7 +284,7 @@ void *malloc(size_t size_bytes)
      * waits for; whether this lock is still held when fork continues would then be chance. */
     if (BUG == CONFORM_FORK_LOCK && locks)
         munmap(mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
-    void *block = BUG == CONFORM_HELD && armed && size_bytes == 136 ? held_take() : NULL;
+    void *block = LISTED_BYTES != 0 && armed && size_bytes == LISTED_BYTES ? held_take() : NULL;
     if (BUG == CONFORM_PTRDIFF_ERRNO && size_bytes == (size_t)1 << 60) abort();
     if (block == NULL) block = __libc_malloc(size_bytes);
     if (BUG == CONFORM_PTRDIFF_ERRNO && size_bytes == PTRDIFF_MAX) errno = before;
@@ -298,7 +302,7 @@ void free(void *block)
     if (BUG == CONFORM_ALIGN_AGAIN && block != NULL && ((size_t *)block)[-1] > AGAIN_BYTES) freed_again = true;
     if (BUG == CONFORM_FREE_ERRNO && block != NULL) errno = EINVAL;
     if (BUG == CONFORM_FREE_ERRNO_DENIED && munmap((void *)(16 << 20), 4096) != 0) return;
-    if (BUG == CONFORM_HELD && armed && block != NULL && held_put(block)) return;
+    if (LISTED_BYTES != 0 && armed && block != NULL && held_put(block)) return;
     __libc_free(block);
 }
 
