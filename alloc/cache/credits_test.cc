@@ -9,6 +9,7 @@ extern "C" {
 #include "cache/credits.h"
 #include "cache/thread.h"
 #include "superslab/limit.h"
+#include "superslab/purge.h"
 #include "superslab/purse.h"
 }
 
@@ -182,6 +183,35 @@ TEST_F(Credits, AVisitReturnsNoMoreThanBinsLeave)
     if (!VALIDATE) expect_paid(THREADS, "after a purge");
     awake.arrive_and_wait();
     for (std::thread &thread : threads) thread.join();
+}
+
+// A purse that has hardly anything makes classes give up what they have paid for. Whatever the order of bursts and rounds of the
+// tick, the accounts are right, and no class that has paid nothing keeps an empty slab.
+TEST_F(Credits, WithLittleMoneyClassesTakeTurns)
+{
+    hak_purge_all();
+    for (size_t left_bytes : {0u, 4096u, 65536u}) {
+        test::in_thread([left_bytes] {
+            test::Rng rng(left_bytes);
+            size_t account = 0;
+            for (int round = 0; round < test::rounds(600) && !testing::Test::HasFailure(); round++) {
+                const size_t most_bytes = purse_bytes_max(), bought_bytes = purse_bought_bytes() + left_bytes;
+                if (most_bytes > bought_bytes) purse_buy(&account, most_bytes - bought_bytes, true);
+                const size_t size = size_t{16} << rng.below(11), most = std::min<size_t>(4000, (256u << 10) / size + 2);
+                std::vector<void *> blocks(1 + rng.below(most));
+                const size_t times = 1 + rng.below(3);
+                for (size_t again = 0; again < times; again++) {
+                    for (void *&block : blocks) block = hak_malloc(size);
+                    if (rng.below(2) == 0) rng.shuffle(blocks);
+                    for (void *block : blocks) hak_free(block);
+                }
+                if (rng.below(4) == 0) pool_tick_force();
+                purse_return(&account, SIZE_MAX); // law 10 knows of heaps alone
+                hak_inspect_report report;
+                EXPECT_TRUE(hak_inspect(&report)) << "round " << round << ", " << size << ": " << report.broken_law;
+            }
+        });
+    }
 }
 
 // Ended threads borrow a heap that no thread has held yet. When it has been flushed, the next thread pays as others do.

@@ -158,6 +158,15 @@ static uint64_t check_queue(struct hak_inspect_report *report, const struct owne
     return count;
 }
 
+/* A slab of a list has no block in use. */
+static void check_empty(struct hak_inspect_report *report, const struct owner *owner, const struct slab *slab,
+                        bool is_last)
+{
+    if (!is_last) broken(report, "law 4: only the last slab of a list has no block in use", slab);
+    if (owner->blocks[slab->class_index].limit == 0)
+        broken(report, "law 10: a class that has paid nothing keeps no empty slab", slab);
+}
+
 static void check_owner(struct hak_inspect_report *report, const struct owner *owner)
 {
     for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++) {
@@ -168,7 +177,10 @@ static void check_owner(struct hak_inspect_report *report, const struct owner *o
                 broken(report, "law 4: a list holds its owner's slabs of its class", slab);
                 break;
             }
-            slab = slab->next == first ? NULL : slab->next;
+            const bool is_last = slab->next == first;
+            if (atomic_load_explicit(&slab->used_count, memory_order_relaxed) == 0)
+                check_empty(report, owner, slab, is_last);
+            slab = is_last ? NULL : slab->next;
         }
     }
 }
