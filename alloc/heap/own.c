@@ -84,18 +84,28 @@ static struct hak_heap *body_take(void)
     return heap;
 }
 
+/* As a fresh body, though the heap before may have left a limit, or a trim that had not ended. */
+static void body_begin(struct hak_heap *heap)
+{
+    struct owner *owner = &heap->owner;
+    owner->has_limit = owner->trimmed_is_wanted = false;
+    owner->trims_wanted = owner->trim_class = 0;
+    owner->trimmed_pages_released = owner->trim_ahead = 0;
+    owner->trimmed_ms = owner->idle_bytes_kept = 0;
+    owner->trim_at = NULL;
+    heap->limit_bytes = SIZE_MAX;
+    heap->peak_bytes = heap->seen_bytes = 0;
+    heap->kept_bytes = 0;
+    heap->is_purged = false;
+}
+
 struct hak_heap *own_new(void)
 {
     if (!thread_process_start()) return no_memory();
     own_heaps_lock();
     struct hak_heap *heap = body_take();
     if (heap != NULL) {
-        heap->limit_bytes = SIZE_MAX;
-        heap->owner.has_limit = heap->owner.trimmed_is_wanted = false; /* as is_purged below */
-        heap->owner.trimmed_pages_released = 0;
-        heap->kept_bytes = 0;
-        heap->peak_bytes = 0;
-        heap->is_purged = false; /* the heap that had this body before may have left it set */
+        body_begin(heap);
         atomic_store_explicit(&heap->live, true, memory_order_relaxed);
     }
     lock_release(LOCK_OWN_HEAPS);

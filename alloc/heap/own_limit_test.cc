@@ -248,4 +248,43 @@ TEST_F(OwnLimit, TheLimitChangesUnderTheLock)
     hak_heap_destroy(heap);
 }
 
+// A new heap that has the body of a destroyed one is as one that has a fresh body, byte by byte, whatever the other did. What may
+// differ: the links, and what is counted over all lives.
+TEST_F(OwnLimit, ANewHeapKnowsNothingOfTheOneBefore)
+{
+    constexpr size_t HEAPS = 40; // more than wait before a body is used again
+    static hak_heap fresh, again;
+    const auto image_of = [](const hak_heap *heap, hak_heap &image) {
+        memcpy(static_cast<void *>(&image), static_cast<const void *>(heap), sizeof image);
+        image.next = image.next_spare = nullptr;
+        memset(static_cast<void *>(image.owner.events), 0, sizeof image.owner.events);
+    };
+    for (int life = 0; life < 4; life++) {
+        std::vector<hak_heap *> heaps;
+        while (heaps.size() < HEAPS || own_first() != heaps.back()) heaps.push_back(hak_heap_new());
+        image_of(heaps.back(), fresh); // the newest of all: no heap had its body
+        for (hak_heap *heap : heaps) {
+            test::Rng rng(life);
+            hak_heap_limit_set(heap, life % 2 != 0 ? 2 * test::MIB : SIZE_MAX);
+            std::vector<void *> held;
+            for (int i = 0; i < 300; i++) held.push_back(hak_heap_malloc(heap, own_draw_size(rng)));
+            for (size_t i = 0; i < held.size(); i++)
+                if (life < 2 || i % 8 != 0) hak_free(std::exchange(held[i], nullptr));
+            while (life % 2 != 0 && hak_heap_malloc(heap, 5000) != nullptr) {}
+            if (life == 2) hak_purge_all();
+        }
+        for (hak_heap *heap : heaps) hak_heap_destroy(heap);
+        for (size_t i = 0; i < HEAPS; i++) {
+            heaps[i] = hak_heap_new();
+            image_of(heaps[i], again);
+            const auto *one = reinterpret_cast<const unsigned char *>(&fresh);
+            const auto *other = reinterpret_cast<const unsigned char *>(&again);
+            size_t at = 0;
+            while (at < sizeof fresh && one[at] == other[at]) at++;
+            ASSERT_EQ(at, sizeof fresh) << "the byte at this offset is of the heap before; life " << life;
+        }
+        for (size_t i = 0; i < HEAPS; i++) hak_heap_destroy(heaps[i]);
+    }
+}
+
 } // namespace
