@@ -10,6 +10,7 @@ extern "C" {
 #include "cache/thread.h"
 #include "slab/owner.h"
 #include "slab/remote.h"
+#include "superslab/purse.h"
 }
 
 namespace {
@@ -114,6 +115,32 @@ TEST_F(ForkAtStep, AListHalfGivenBackIsNotTrusted)
                 for (void *block : blocks) hak_free(block);
             });
         });
+}
+
+// What a busy thread has bought is lost with its heap, which the child leaves alone: the purse has it again.
+TEST_F(ForkAtStep, WhatABusyThreadHasBoughtComesBack)
+{
+    for (const char *step : {"slab_release", "superslab_claim", "superslab_free"})
+        fork_at(
+            step,
+            [] {
+                may_stop = false;
+                std::vector<void *> blocks;
+                for (size_t size : {64u, 512u, 5000u}) {
+                    for (int i = 0; i < 400; i++) blocks.push_back(hak_malloc(size));
+                    for (void *block : blocks) hak_free(block);
+                    blocks.clear();
+                }
+                EXPECT_GT(tcache_self()->heap->owner.bought_bytes, 0u);
+                may_stop = true;
+                for (int i = 0; i < 400; i++) blocks.push_back(hak_malloc(20000));
+                for (void *block : blocks) hak_free(block);
+            },
+            [] {
+                size_t bought_bytes = 0;
+                for (uint32_t id = 1; id <= owner_count(); id++) bought_bytes += owner_with_id(id)->bought_bytes;
+                EXPECT_EQ(purse_bought_bytes(), bought_bytes) << "heaps of threads that the child lacks have a share";
+            });
 }
 
 TEST_F(ForkAtStep, TheGrandchildOfABusyThread)

@@ -243,6 +243,38 @@ TEST_F(Visit, WhatAThreadDoesRightBehindAVisitCallsForAnother)
     hak_clock_hook = nullptr;
 }
 
+// A thread that waits for its heap ends a visit at the visitor's next step, whichever that is. If it sleeps again and frees
+// nothing, the rest of its caches is for the next visit.
+TEST_F(Visit, OneThatEndedEarlyIsMadeAgain)
+{
+    SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock, and count the visitor's steps
+    clock_take();
+    static tcache *theirs;
+    static uint64_t seen, wanted;
+    for (wanted = 1;; wanted += 1 + wanted / 4) {
+        Sleeper sleeper([] {
+            for (size_t size : {64u, 512u, 5000u}) fill_and_free(size, 1 << 18);
+            theirs = tcache_self();
+        });
+        const heap *visited = theirs->heap;
+        ASSERT_GT(visited->parked, 0u);
+        for (int i = 0; i < 3; i++) round();
+        seen = 0;
+        hak_sync_point_hook = [](const char *) {
+            if (theirs->busy == BUSY_VISITED && ++seen == wanted) theirs->busy = BUSY_VISITED | BUSY_WAITED_FOR;
+        };
+        visit_idle();
+        hak_sync_point_hook = nullptr;
+        const bool ended_early = visited->parked != 0;
+        EXPECT_TRUE(ended_early || seen < wanted || wanted > 3) << "the visit has not ended at step " << wanted;
+        visit_idle();
+        EXPECT_EQ(visited->parked, 0u) << "it sleeps with full caches, since a visit ended at step " << wanted;
+        if (seen < wanted) break;
+    }
+    EXPECT_GT(wanted, 3u);
+    hak_clock_hook = nullptr;
+}
+
 TEST_F(Visit, WhatLiesFreeInSlabsOfAnIdleHeapGoesBack)
 {
     SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock

@@ -229,16 +229,25 @@ TEST_F(Quarantine, AChildKeepsItsRingFromItsOtherThreads)
     release(block);
     const char *start = heap_lookup(block).start;
     EXPECT_TRUE(test::in_child([&] {
+        constexpr int COUNT = 8; // more than there are rings of earlier threads
         std::atomic<int> ready{0};
+        std::vector<const char *> starts(COUNT);
         std::vector<std::thread> others;
-        for (int i = 0; i < 8; i++) // more than there are rings of earlier threads
-            others.emplace_back([&] {
-                release(take(10));
+        for (int i = 0; i < COUNT; i++)
+            others.emplace_back([&, i] {
+                char *theirs = take(10);
+                starts[i] = heap_lookup(theirs).start;
+                release(theirs);
                 ready++;
-                while (ready != 8) std::this_thread::yield();
+                while (ready != COUNT + 1) std::this_thread::yield();
             });
-        for (std::thread &other : others) other.join();
+        while (ready != COUNT) std::this_thread::yield();
         EXPECT_TRUE(quarantine_holds(start)) << "another thread has emptied the ring";
+        quarantine_empty(); // this thread's; those of live threads are theirs
+        EXPECT_FALSE(quarantine_holds(start));
+        for (const char *theirs : starts) EXPECT_TRUE(quarantine_holds(theirs)) << "two threads have one ring";
+        ready++;
+        for (std::thread &other : others) other.join();
     }));
     EXPECT_TRUE(quarantine_holds(start));
 }
