@@ -11,7 +11,7 @@ set(TESTS
     cache/borrow_test.cc cache/cached_test.cc cache/cancel_test.cc cache/credits_test.cc cache/fork_test.cc cache/succession_test.cc cache/steps_test.cc cache/tcache_test.cc cache/thread_test.cc
     cache/visit_test.cc
     heap/calloc_test.cc heap/fault_test.cc heap/huge_cache_test.cc heap/huge_test.cc heap/large_test.cc heap/limit_test.cc heap/own_fork_test.cc heap/own_limit_test.cc heap/own_test.cc
-    heap/realloc_test.cc
+    heap/realloc_test.cc heap/swings_test.cc
     control/background_test.cc control/options_test.cc control/stats_test.cc control/stats_write_test.cc
     debug/describe_test.cc debug/inspect_test.cc
     report/modules_test.cc crash/bounds_test.cc crash/crash_modules_test.cc crash/crash_stack_test.cc crash/record_write_test.cc

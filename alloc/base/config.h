@@ -108,6 +108,7 @@ enum {
     HEAPS_MAX = 1 << 18, /* threads alive at one time */
 
     PURGE_DELAY_MS = 250, /* a free page keeps its memory for one to two delays */
+    WINDOW_DELAYS = 8, /* memory that is wanted again within this number of delays was given back too early */
     VISIT_ROUNDS =
         1, /* the background thread visits a heap whose thread was on no slow path for more rounds than this */
     PURGE_CALLS_MAX = 4, /* to the system, with which one malloc or free gives memory back */
@@ -132,7 +133,7 @@ enum {
     TRIM_STEP_CALLS = 3, /* it makes this many calls to the system at most */
     TRIM_STEP_BLOCKS =
         256, /* it looks at no further slab once it has unlinked this many blocks that others freed; a slab counts as 8 or 40 more (slab/trim.c) */
-    TRIM_WAIT_LOG2_MAX = 4, /* a heap that wants trimmed memory back each time waits up to 16 delays between trims */
+    TRIM_WAIT_LOG2_MAX = 6, /* a heap that wants trimmed memory back each time waits up to 64 delays between trims */
     HUGE_ROUND_SUPERSLABS = 4, /* full superslabs that one round of the tick makes huge pages, at most */
     INHERITED_SUPERSLABS_MAX = 32, /* a forked child that has more purges by madvise */
     EMPTY_SUPERSLABS_MIN = 4, /* empty superslabs kept for the next burst: this many, or as many as are in use */

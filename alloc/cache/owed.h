@@ -30,9 +30,9 @@ void tcache_flush_begin(struct tcache *tcache);
 /* A step of the work that heap_owes, if there is any left: a visit may have ended it. Slow paths call it while tcache->owes. */
 HAK_COLD void tcache_pay(struct tcache *tcache);
 
-/* Called when the thread has been on no slow path for pause_ms. After a long pause, what lies free in its
- * heap is idle: trims the slabs, if more lies there than the last trim left. */
-HAK_COLD void tcache_trim_idle(struct tcache *tcache, uint64_t pause_ms);
+/* Called when the thread has been on no slow path for pause_ms, or when a trim is put off. After a long pause, what lies free in
+ * its heap is idle: trims the slabs, if more lies there than the last trim left. So does a trim whose wait is over. */
+HAK_COLD void tcache_trim_idle(struct tcache *tcache, uint64_t now_ms, uint64_t pause_ms);
 
 /* Blocks came back to slabs. If much is idle, each slow path reads the clock from now on, so that a pause shows. If the heap
  * owes work, each slow path does a part of it. */

@@ -373,6 +373,7 @@ size_t tcache_shrink(struct tcache *tcache)
     tcache_return_credits(tcache);
     owner->used_bytes_peak = owner_used_bytes(owner);
     owner->trimmed_is_wanted = false; /* here memory matters more than speed */
+    owner->trims_wanted = 0;
     owner->trimmed_pages_released = 0;
     size_t trimmed_bytes = slab_trim_all(owner);
     tcache_busy_end(tcache);

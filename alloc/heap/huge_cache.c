@@ -33,6 +33,8 @@ static size_t early_live_bytes = SIZE_MAX; /* the fewest in use when they were t
 static uint64_t due_ms;                    /* end of the interval */
 static size_t cached_most;                 /* the most that cached_peak was */
 
+static uint32_t unused_intervals; /* in a row, before this one */
+
 /* Of this interval. */
 static bool used;
 static size_t cached_low, cached_peak, live_peak;
@@ -123,12 +125,12 @@ void huge_cache_forget(void)
 void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms)
 {
     if (now_ms < due_ms) return;
-    bool is_late = now_ms >= due_ms + delay_ms; /* no slow path for a delay and more: the last use lies before that */
+    /* Intervals, of which only the first can have had a slow path. */
+    uint64_t passed = delay_ms > 0 ? 1 + (now_ms - due_ms) / delay_ms : 1;
     due_ms = now_ms + delay_ms - delay_ms / 8; /* the background thread wakes once in a delay, or a little earlier */
-    if (used && !is_late) {
-        fade();
-        early_bytes /= 2;
-    } else {
+    unused_intervals = used ? (uint32_t)(passed - 1) : unused_intervals + (uint32_t)passed;
+    if (used) fade(), early_bytes /= 2;
+    if (unused_intervals >= WINDOW_DELAYS) {
         huge_cache_forget();
         live_peak = live_bytes;
     }

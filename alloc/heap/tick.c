@@ -25,7 +25,8 @@ static void watch_idle(struct tcache *tcache, uint64_t now_ms)
     if (heap == NULL || !tcache->watches_idle) return;
     uint64_t pause_ms = now_ms - heap->seen_ms;
     heap->seen_ms = now_ms;
-    if (HAK_UNLIKELY(pause_ms >= PAUSE_MS_MIN)) tcache_trim_idle(tcache, pause_ms);
+    const bool was_put_off = now_ms - 1 >= heap->owner.put_off_ms - 1; /* never if that is 0 */
+    if (HAK_UNLIKELY(pause_ms >= PAUSE_MS_MIN || was_put_off)) tcache_trim_idle(tcache, now_ms, pause_ms);
     if (HAK_UNLIKELY(tcache->owes)) tcache_pay(tcache);
     tcache->watches_idle = tcache->owes || owner_idle_bytes(&heap->owner) >= TRIM_IDLE_BYTES_MIN;
 }

@@ -55,6 +55,7 @@ struct owner {
     /* When slab_trim_shrunk trimmed last, whether the heap has wanted trimmed memory again since, and how many times in a
      * row it had. Trimmed slabs may end: trimmed_pages_released counts their pages since then, less those of new slabs. */
     uint64_t trimmed_ms;
+    uint64_t put_off_ms; /* when a trim may be made that came too early; 0: there is none */
     bool trimmed_is_wanted;
     uint8_t trims_wanted;
     uint32_t trimmed_pages_released;

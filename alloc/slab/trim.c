@@ -355,16 +355,28 @@ void slab_trim_shrunk(struct owner *owner)
 {
     owner->used_bytes_peak = owner_used_bytes(owner);
     uint64_t now_ms = os_now_ms();
-    if (owner->trimmed_is_wanted) {
-        if (now_ms < owner->trimmed_ms + ((uint64_t)purge_delay_ms() << owner->trims_wanted)) return;
-        if (owner->trims_wanted < TRIM_WAIT_LOG2_MAX) owner->trims_wanted++;
-    } else if (now_ms - owner->trimmed_ms >= purge_delay_ms()) { /* sooner, there was no time to want it */
+    const uint64_t since_ms = now_ms - owner->trimmed_ms, delay_ms = purge_delay_ms();
+    if (!owner->trimmed_is_wanted && since_ms >= WINDOW_DELAYS * delay_ms) /* sooner, there was no time to want it */
         owner->trims_wanted = 0;
+    const bool is_learned = owner->trimmed_is_wanted || owner->trims_wanted != 0;
+    owner->put_off_ms = 0;
+    if (is_learned && since_ms < delay_ms << owner->trims_wanted) {
+        owner->put_off_ms = owner->trimmed_ms + (delay_ms << owner->trims_wanted);
+        return;
     }
+    if (owner->trimmed_is_wanted && owner->trims_wanted < TRIM_WAIT_LOG2_MAX) owner->trims_wanted++;
     owner->trimmed_is_wanted = false;
     owner->trimmed_pages_released = 0;
     owner->trimmed_ms = now_ms;
     slab_trim_begin(owner);
+}
+
+bool slab_trim_put_off(struct owner *owner, uint64_t now_ms)
+{
+    if (owner->put_off_ms == 0 || now_ms < owner->put_off_ms) return false;
+    owner->put_off_ms = now_ms + purge_delay_ms();
+    const size_t used_bytes = owner_used_bytes(owner);
+    return owner_idle_bytes(owner) > used_bytes && used_bytes < owner->used_bytes_peak;
 }
 
 /* Memory that a trim took is wanted again too where its slab has ended meanwhile, and another one is made. */

@@ -33,9 +33,13 @@ static inline bool slab_trim_is_due(const struct owner *owner)
 
 /* Begins a trim of an owner that owner_has_shrunk. If the heap has carved trimmed memory again since the last
  * trim, it waits a delay (purge_delay_ms) after that trim, since a loop with swings would otherwise make system calls
- * in each of them. The wait doubles each time this happens again, up to 16 delays. With a delay of 0 it always
- * trims. */
+ * in each of them. The wait doubles each time this happens again, up to 64 delays, and is forgotten when nothing was
+ * wanted for WINDOW_DELAYS. A trim that comes earlier is put off. With a delay of 0 it always trims. */
 void slab_trim_shrunk(struct owner *owner);
+
+/* Whether a trim that was put off may be made now: its wait is over, most of the heap is idle still, and the heap does not grow.
+ * If only the wait is over, it is put off for another delay. */
+bool slab_trim_put_off(struct owner *owner, uint64_t now_ms);
 
 /* Called when a slab is made after trimmed slabs were released (owner->trimmed_pages_released). */
 void slab_trim_may_be_wanted(struct owner *owner, uint32_t pages);

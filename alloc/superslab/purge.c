@@ -1,4 +1,4 @@
-/* purge.c: see purge.h. */
+/* purge.c: see purge.h. More than 400 lines: the counts, what is learned from them, and the rounds that follow. */
 #include "superslab/purge.h"
 
 #include <stdalign.h>
@@ -21,8 +21,8 @@ static struct {
      * half never borrows, since freed pages are counted before another thread can claim them. */
     alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) counts;
     _Atomic(size_t) run_pages; /* in use */
-    _Atomic(size_t) run_pages_peak, claimed_pages_peak; /* since the last tick */
-    _Atomic(size_t) dirty_pages_peak, dirty_pages_low; /* since the last tick; the difference was in use */
+    _Atomic(size_t) run_pages_peak, claimed_pages_peak; /* in this window */
+    _Atomic(size_t) dirty_pages_peak, dirty_pages_low; /* in this window; the difference was in use */
     _Atomic(size_t) keep_eighths; /* how many pages the limit in number has learned to keep, in eighths of a page */
     /* How many eighths of the lately freed slabs were used, times FILL_ONE: a moving mean in which the newest slab weighs
      * an eighth. */
@@ -35,11 +35,19 @@ static_assert(sizeof pages_now == CACHE_LINE_BYTES, "one line");
 static struct {
     alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) due_ms;
     _Atomic(uint64_t) useless_until_ms;
-    _Atomic(size_t) early_pages; /* purged by the limit in number since the last tick */
+    _Atomic(uint64_t) window_end_ms;
+    _Atomic(size_t) early_pages; /* purged in this window or the one before, and not claimed since */
     _Atomic(size_t) keep_eighths_least; /* by HAKMEM_PREWARM */
     _Atomic(uint32_t) rounds;
     _Atomic(uint32_t) delay_ms;
 } seldom = {.delay_ms = PURGE_DELAY_MS};
+
+/* Of the window before. Written by the tick alone. */
+static struct {
+    _Atomic(size_t) early_pages; /* those of early_pages that count no longer when this window ends */
+    _Atomic(size_t) run_pages_peak, claimed_pages_peak, dirty_pages_peak;
+    _Atomic(bool) swings;
+} earlier;
 
 static size_t get(_Atomic(size_t) *figure)
 {
@@ -114,14 +122,28 @@ static void peak_update(_Atomic(size_t) *peak, size_t value)
     if (value > get(peak)) set(peak, value);
 }
 
+static size_t most(_Atomic(size_t) *now, _Atomic(size_t) *in_earlier)
+{
+    size_t a = get(now), b = get(in_earlier);
+    return a > b ? a : b;
+}
+
+static void less(_Atomic(size_t) *figure, size_t value)
+{
+    size_t is = get(figure);
+    set(figure, is > value ? is - value : 0);
+}
+
 /* Clean pages were claimed while early_pages is not 0: as many of them were purged too early. Raises the limit. */
 static HAK_COLD void learn(size_t early, size_t clean, bool is_run)
 {
     size_t learned = clean < early ? clean : early;
+    less(&earlier.early_pages, learned);
     /* Runs count one and a half times, since a loop's longest swings come seldom. */
     size_t keep = get(&pages_now.keep_eighths) + learned * (is_run ? 12 : get(&pages_now.slab_fill) / FILL_ONE);
     /* Runs of many lengths leave gaps between them: as many pages lie free there as are in use. */
-    size_t in_use_peak = is_run ? 2 * get(&pages_now.run_pages_peak) : get(&pages_now.claimed_pages_peak);
+    size_t in_use_peak = is_run ? 2 * most(&pages_now.run_pages_peak, &earlier.run_pages_peak)
+                                : most(&pages_now.claimed_pages_peak, &earlier.claimed_pages_peak);
     size_t keep_max = 8 * (in_use_peak + DIRTY_PAGES_MIN); /* beside the pages that may lie free in any case */
     set(&seldom.early_pages, early - learned);
     peak_update(&pages_now.keep_eighths, keep < keep_max ? keep : keep_max);
@@ -170,6 +192,9 @@ void purge_count_purged(uint32_t pages)
 {
     atomic_fetch_add_explicit(&purged_pages, pages, memory_order_relaxed);
     atomic_fetch_sub_explicit(&pages_now.counts, pages, memory_order_relaxed);
+    /* A purge is no use of the pages. */
+    less(&pages_now.dirty_pages_peak, pages);
+    less(&pages_now.dirty_pages_low, pages);
 }
 
 /* --- when ------------------------------------------------------------------------------------------ */
@@ -246,27 +271,48 @@ void purge_after_free(struct superslab *superslab)
     purge_after_keep();
 }
 
+static bool swings(void)
+{
+    size_t low = get(&pages_now.dirty_pages_low), peak = get(&pages_now.dirty_pages_peak);
+    return peak > low && peak - low >= peak / 8;
+}
+
 static void forget_a_little(void)
 {
     size_t keep = get(&pages_now.keep_eighths);
-    size_t low = get(&pages_now.dirty_pages_low), peak = get(&pages_now.dirty_pages_peak);
-    bool in_use = peak > low && peak - low >= peak / 8;
-    size_t floor = in_use ? 12 * peak : 0; /* one and a half times the peak, as in learn() */
+    bool in_use = swings() || atomic_load_explicit(&earlier.swings, memory_order_relaxed);
+    /* One and a half times the peak, as in learn(). */
+    size_t floor = in_use ? 12 * most(&pages_now.dirty_pages_peak, &earlier.dirty_pages_peak) : 0;
     size_t fade = in_use ? 64 : 2; /* slowly while it is used; unused, it is gone in seconds */
-    size_t less = keep - (keep + fade - 1) / fade;
-    size_t faded = keep < floor ? keep : less > floor ? less : floor;
+    size_t rest = keep - (keep + fade - 1) / fade;
+    size_t faded = keep < floor ? keep : rest > floor ? rest : floor;
     size_t least = get(&seldom.keep_eighths_least);
     set(&pages_now.keep_eighths, faded > least ? faded : least);
 }
 
-/* Called after the round, so that pages which the round purged do not count as used. */
-static void begin_interval(void)
+static void window_turn(void)
 {
+    atomic_store_explicit(&earlier.swings, swings(), memory_order_relaxed);
+    set(&earlier.run_pages_peak, get(&pages_now.run_pages_peak));
+    set(&earlier.claimed_pages_peak, get(&pages_now.claimed_pages_peak));
+    set(&earlier.dirty_pages_peak, get(&pages_now.dirty_pages_peak));
     set(&pages_now.dirty_pages_peak, purge_dirty_pages());
     set(&pages_now.dirty_pages_low, purge_dirty_pages());
     set(&pages_now.claimed_pages_peak, purge_claimed_pages());
     set(&pages_now.run_pages_peak, get(&pages_now.run_pages));
-    set(&seldom.early_pages, 0);
+    less(&seldom.early_pages, get(&earlier.early_pages));
+    set(&earlier.early_pages, get(&seldom.early_pages));
+}
+
+/* What a program does at intervals is seen in a window of some delays and in the one before: whatever comes again within
+ * WINDOW_DELAYS counts as wanted again. */
+static void window_tick(uint64_t now_ms, uint64_t delay_ms)
+{
+    uint64_t end = atomic_load_explicit(&seldom.window_end_ms, memory_order_relaxed);
+    if (now_ms < end) return;
+    window_turn();
+    if (now_ms >= end + WINDOW_DELAYS * delay_ms) window_turn();
+    atomic_store_explicit(&seldom.window_end_ms, now_ms + WINDOW_DELAYS * delay_ms, memory_order_relaxed);
 }
 
 uint32_t pool_tick_rounds(void)
@@ -295,6 +341,7 @@ static bool tick_begins(uint64_t now_ms)
     /* The pages that the limit in number has learned to keep are exempt from the limit in time too, while they are
      * used: the pages of a loop's longest swings are sometimes idle for more than a delay. */
     forget_a_little();
+    window_tick(now_ms, wait_ms);
     /* Nobody was on a slow path for some delays, so what is idle has been idle for as long, though no round has marked it. A
      * program that works in bursts takes it again at once: then it was taken back too early, and the limit rises. */
     bool was_paused = due != 0 && now_ms - due >= (uint64_t)(PAUSE_DELAYS - 1) * wait_ms;
@@ -307,9 +354,7 @@ static HAK_COLD void tick_step(void)
 {
     round_step(&of_tick, 0, 0);
     if (!round_is_over(&of_tick)) return;
-    begin_interval();
-    if (atomic_load_explicit(&of_tick.what, memory_order_relaxed) == ROUND_ALL)
-        set(&seldom.early_pages, get(&of_tick.purged));
+    set(&seldom.early_pages, get(&seldom.early_pages) + get(&of_tick.purged));
     if (HAK_UNLIKELY(backing_huge_policy() == HUGE_FULL)) backing_round();
 }
 
@@ -322,17 +367,25 @@ bool pool_tick(uint64_t now_ms)
     return begins;
 }
 
+static void window_forget(void)
+{
+    set(&pages_now.dirty_pages_peak, 0);
+    set(&pages_now.dirty_pages_low, 0);
+    set(&pages_now.claimed_pages_peak, 0);
+    set(&pages_now.run_pages_peak, 0);
+    window_turn();
+    set(&seldom.early_pages, 0);
+    set(&earlier.early_pages, 0);
+}
+
 static size_t purge_all(uint32_t empty)
 {
     size_t purged = round_whole(ROUND_ALL, 0, empty);
     round_end(&of_limit);
     set(&seldom.keep_eighths_least, 0);
     set(&pages_now.keep_eighths, 0); /* here memory matters more than speed */
-    set(&seldom.early_pages, 0);
     set(&pages_now.slab_fill, FILL_ONE);
-    set(&pages_now.dirty_pages_peak, 0);
-    set(&pages_now.claimed_pages_peak, 0);
-    set(&pages_now.run_pages_peak, 0);
+    window_forget();
     atomic_store_explicit(&seldom.useless_until_ms, 0, memory_order_relaxed);
     return purged * PAGE_BYTES;
 }

@@ -3,8 +3,8 @@
  * There are two limits. The limit in time: a page that has been free for one to two delays is purged by the next tick
  * (on slow paths; the allocator has no thread of its own). The limit in number: when more free pages keep memory than a
  * share of the pages in use, they are purged at once down to half that limit, or to seven eighths where it was
- * learned, so that a process that frees much and then sleeps does not keep it. The limit in number learns: a page that it
- * purged and that is claimed again within a delay was purged too early. Each such page of a run raises the limit by one and a half pages, up to twice the peak of
+ * learned, so that a process that frees much and then sleeps does not keep it. The limit in number learns: a page that a
+ * limit purged and that is claimed again within WINDOW_DELAYS was purged too early. Each such page of a run raises the limit by one and a half pages, up to twice the peak of
  * pages in runs; each of a slab raises it by one to eight eighths of a page, up to the peak of pages in use. Neither
  * limit purges the pages learned, so in time a loop with long swings makes no system calls. When the swings end, the
  * limit falls again. (A page of a slab counts by how full the slabs freed lately were, since threads that come and go

@@ -87,30 +87,67 @@ TEST_F(PurgeBesideGaps, WhatRunsOfManyLengthsLeaveBetweenThemIsKept)
     for (int i = 0; i < 20; i++) ASSERT_EQ(purge_calls_of(swings_beside_gaps), 0u) << i;
 }
 
-// Pages that are wanted only in the next interval were not taken back too early.
-TEST_F(Purge, ASwingInEachIntervalTeachesNothing)
+// Claims `pages` pages, holds them, frees them, and rests: a swing of `delays` delays. Slow paths come all the time, or none comes
+// while nothing changes.
+void slow_swing(double delays, double held_share, bool of_runs, bool is_busy)
+{
+    const auto pass = [&](double part) {
+        uint64_t ms = (uint64_t)(delays * part * (double)PURGE_DELAY_MS);
+        uint64_t step = is_busy ? PURGE_DELAY_MS / 8 : ms;
+        for (uint64_t passed = 0; passed < ms; passed += step) pool_tick(clock_ms += step);
+    };
+    std::vector<page_range> ranges;
+    for (int i = 0; i < 64; i++) ranges.push_back(pool_claim(RUN_PAGES, 1, of_runs));
+    for (const page_range &each : ranges) ASSERT_NE(each.superslab, nullptr);
+    pass(held_share);
+    for (const page_range &each : ranges) pool_free(each.superslab, each.first, RUN_PAGES, of_runs ? 0 : 8);
+    pass(1 - held_share);
+}
+
+// The law of swings: memory that is wanted again within WINDOW_DELAYS is kept in time, whatever the period, how much of it the
+// memory is in use, and whether slow paths come meanwhile. When the swings end, it goes back in time.
+TEST_F(Purge, SwingsOfEachPeriodAreKeptUntilTheyEnd)
+{
+    for (double delays : {0.1, 0.6, 1.0, 1.7, 3.0, 4.5, 7.9})
+        for (double held_share : {0.1, 0.5, 0.9})
+            for (bool of_runs : {true, false})
+                for (bool is_busy : {true, false}) {
+                    SCOPED_TRACE(testing::Message() << delays << " delays, held " << held_share << ", runs " << of_runs
+                                                    << ", busy " << is_busy);
+                    pool_purge_all();
+                    for (int i = 0; i < 20; i++) slow_swing(delays, held_share, of_runs, is_busy);
+                    const size_t before = purge_purged_pages();
+                    for (int i = 0; i < 20; i++) slow_swing(delays, held_share, of_runs, is_busy);
+                    ASSERT_EQ(purge_purged_pages() - before, 0u);
+                    ASSERT_GE(purge_dirty_pages(), 64u * RUN_PAGES);
+                    for (int i = 0; i < 2 * WINDOW_DELAYS + 8; i++) tick();
+                    ASSERT_EQ(purge_dirty_pages(), 0u);
+                }
+}
+
+// Pages that are wanted after two windows were rightly given back.
+TEST_F(Purge, SeldomSwingsTeachNothing)
 {
     for (int i = 0; i < 8; i++) {
         big_swing();
         EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN) << i;
         EXPECT_EQ(purge_keep_pages(), 0u) << i;
-        tick();
+        for (int k = 0; k < 2 * WINDOW_DELAYS; k++) tick();
     }
 }
 
-// Pages that have rested for an interval go back, down to those that are kept. No free does it here.
+// Pages that have rested go back, down to those that are kept. No free does it here.
 TEST_F(Purge, ATickGivesBackWhatIsNotKept)
 {
     for (int i = 0; i < 20; i++) big_swing();
     const size_t learned = purge_keep_pages();
     EXPECT_GT(pool_figures().dirty_pages, 8u * DIRTY_PAGES_MIN);
-    tick(); // the pages were used in this interval
-    tick(); // from now on they count as idle
+    for (int i = 0; i < 2 * WINDOW_DELAYS; i++) tick(); // until then a swing may come again
     for (int i = 0; i < 3; i++) {
         tick();
         EXPECT_LE(pool_figures().dirty_pages, purge_keep_pages()) << i;
     }
-    EXPECT_LT(purge_keep_pages(), learned / 8) << "half of it fades in each interval without use";
+    EXPECT_LT(purge_keep_pages(), learned / 4) << "half of it fades in each delay without use";
 }
 
 TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
@@ -145,11 +182,11 @@ TEST_F(Purge, WhatIsUsedLessFadesSlowly)
 }
 
 // A program at rest that does a little work now and then. Its purges must not count as use.
-TEST_F(Purge, WhatRestsIsGivenBackInFiveIntervals)
+TEST_F(Purge, WhatRestsIsGivenBackFiveDelaysAfterTwoWindows)
 {
     for (int i = 0; i < 20; i++) big_swing();
     ASSERT_GT(pool_figures().dirty_pages, 8u * DIRTY_PAGES_MIN);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 2 * WINDOW_DELAYS + 5; i++) {
         page_range one = pool_claim(1, 1, false);
         pool_free(one.superslab, one.first, 1, 8);
         tick();
