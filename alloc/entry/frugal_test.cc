@@ -4,8 +4,10 @@
 
 extern "C" {
 #include "heap/bound.h"
+#include "heap/own_inside.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "os/os_fault.h"
 #include "superslab/pagemap.h"
 }
 
@@ -69,6 +71,14 @@ size_t pages_taken()
     return pages;
 }
 
+// What the figures call reserved are the pages that were taken, and huge blocks.
+void expect_figures()
+{
+    hak_stats stats;
+    hak_stats_get(&stats);
+    EXPECT_EQ(stats.reserved_bytes, pages_taken() * PAGE_BYTES + stats.huge_bytes + stats.huge_cached_bytes);
+}
+
 // The validating library keeps some pages of heaps that were destroyed, and reports who uses them.
 void expect_nothing()
 {
@@ -110,6 +120,7 @@ TEST(Frugal, BlocksOfAllKindsComeAndGo)
                 test::inspected();
                 const auto figures = pool_figures();
                 EXPECT_EQ(pages_taken(), figures.claimed_pages) << "each page is in use";
+                expect_figures();
             }
             free_all(slots);
             hak_heap_destroy(own);
@@ -121,6 +132,44 @@ TEST(Frugal, BlocksOfAllKindsComeAndGo)
             expect_whole(slots, own);
         })) << "seed "
             << seed;
+}
+
+// The system refuses one call, each in its turn. If that was for a descriptor, the pages that it was for go back: all address
+// space is of pages that superslabs have, or of descriptors.
+TEST(Frugal, ARefusedCallLeavesNoAddressSpace)
+{
+    SKIP_UNDER_SANITIZER("its root regions are whole superslabs");
+    constexpr size_t BYTES = 3 * test::MIB / 2, DESCRIPTORS_BYTES_MAX = test::MIB / 2;
+    struct Seen {
+        uint64_t failures;
+        size_t others_bytes; // address space that came to what is no page of a superslab
+    };
+    auto *seen =
+        static_cast<Seen *>(mmap(nullptr, sizeof(Seen), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    size_t plain_bytes = 0;
+    for (uint64_t nth = 0; nth <= 1 || seen->failures != 0; nth++) {
+        ASSERT_LT(nth, 1000u);
+        EXPECT_TRUE(test::in_child([&] {
+            be_frugal(true);
+            const auto others = [] { return test::address_space_bytes() - pages_taken() * PAGE_BYTES; };
+            const size_t before = others();
+            std::vector<void *> blocks(32);
+            hak_heap *heap = hak_heap_new();
+            os_fault_install(nth, false);
+            for (void *&block : blocks) block = hak_heap_malloc(heap, BYTES); // by malloc they would be mappings
+            seen->failures = os_fault_failures();
+            os_fault_remove();
+            expect_figures();
+            hak_heap_destroy(heap);
+            if (VALIDATE) own_dead_free_all();
+            hak_purge_all();
+            seen->others_bytes = others() - before;
+        })) << "call "
+            << nth;
+        if (nth == 0) plain_bytes = seen->others_bytes;
+        EXPECT_LE(seen->others_bytes, plain_bytes + DESCRIPTORS_BYTES_MAX) << "call " << nth << " was refused";
+    }
+    munmap(seen, sizeof(Seen));
 }
 
 TEST(Frugal, ThreadsTakeAndGiveBackPagesOfTheSameSuperslabs)

@@ -187,6 +187,7 @@ size_t large_usable_size(const void *pointer)
     return (size_t)run->page_count * PAGE_BYTES;
 }
 
+/* A caller has asked for the size before, so the block is exposed, and large_end clears the bits of pages that are added. */
 bool large_resize(void *pointer, size_t size_bytes)
 {
     struct slab *run = slab_of(pointer);
@@ -198,7 +199,6 @@ bool large_resize(void *pointer, size_t size_bytes)
         pool_free(superslab_of(run), run->page_index + new_pages, old_pages - new_pages, 0);
     } else if (new_pages > old_pages) {
         if (!pool_extend(superslab_of(run), run->page_index, old_pages, new_pages)) return false;
-        superslab_partial_set(superslab_of(run), run->page_index, new_pages, 0);
         run->page_count = (uint8_t)new_pages;
     }
     return true;

@@ -55,6 +55,21 @@ TEST(Meta, ARangeIsUsedToItsLastLine)
     os_fault_remove();
 }
 
+// In the frugal mode the rest of a range goes back to the system. If the system does not take it, it serves as before.
+TEST(Meta, WhatTheSystemDoesNotTakeServes)
+{
+    constexpr size_t RANGE = 1 << 20, LINE = 64;
+    for (bool is_taken : {false, true}) {
+        while (calls_for(1, LINE) == 0) {} // the first line of a range
+        if (!is_taken) os_fault_install(1, true);
+        meta_be_frugal(true);
+        if (!is_taken) os_fault_remove();
+        meta_be_frugal(false);
+        if (!is_taken) EXPECT_EQ(calls_for(RANGE / LINE - 1, LINE), 0u) << "a part of the range is lost";
+        EXPECT_EQ(calls_for(os_page_bytes() / LINE, LINE), 1u) << "the range was full, or it was given back";
+    }
+}
+
 // Several ranges' worth: a thread that lost count of what is left would write beyond the end of one.
 TEST(Meta, ThreadsGetMemoryOfTheirOwn)
 {
