@@ -131,19 +131,11 @@ static void tell_sanitizer(char *start, size_t size_bytes)
     if (ASAN) sanitizer_root(start, size_bytes);
 }
 
-/* Address space that the system has let us neither use nor release: the next superslab takes it. Under the POOL lock. */
-static char *left_over;
-
 static bool superslab_back(struct superslab *superslab)
 {
     if (!bits_make(superslab)) return false;
-    char *base = left_over != NULL ? left_over : pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
+    char *base = pagemap_map(SUPERSLAB_BYTES, SUPERSLAB_BYTES);
     if (base == NULL) return false;
-    if (os_commit_fresh(base, SUPERSLAB_BYTES) != 0) {
-        left_over = os->release(base, SUPERSLAB_BYTES) == 0 ? NULL : base;
-        return false;
-    }
-    left_over = NULL;
     if (backing_huge_policy() == HUGE_ALL) os_advise_huge(base, SUPERSLAB_BYTES);
     tell_sanitizer(base, SUPERSLAB_BYTES);
     atomic_store_explicit(&superslab->base, base, memory_order_relaxed); /* published with the pages */
