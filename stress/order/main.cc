@@ -19,6 +19,7 @@
 #include "order/malloc/explore.h"
 #include "order/malloc/report.h"
 #include "order/run/pages.h"
+#include "order/simulate/command.h"
 
 namespace {
 
@@ -160,7 +161,9 @@ void print_result(const ExploreRequest &request, const ExploreResult &result)
                static_cast<double>(result.schedules) / std::max(result.seconds, 1e-6),
                result.given_up == 0 ? "" : fmt::format("  {} given up: too many steps", result.given_up),
                request.keeps_ends ? fmt::format("  {} ends {:016x}", result.ends, result.ends_digest) : "",
-               result.is_complete ? "  complete" : "");
+               result.is_complete  ? "  complete"
+               : request.is_search ? fmt::format("  {:.2g}% of the search", result.progress * 100)
+                                   : "");
     if (result.failure.empty()) return;
     std::string schedule = fmt::format(" --schedules 1 --seed {}", result.seed);
     for (const auto &[name, strategy] : kStrategies)
@@ -291,6 +294,8 @@ int main(int argc, char **argv)
                       "list the scenarios and the bugs that they hunt; with --allocator also those that it brings");
     ContentionOptions counted;
     CLI::App *contention = contention_options(app, counted);
+    SimulateOptions simulated;
+    CLI::App *simulate = simulate_options(app, simulated);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError &error) {
@@ -304,6 +309,10 @@ int main(int argc, char **argv)
             if (const std::string error = load(counted.allocator, subject); !error.empty()) return bad_input(error);
         const std::string error = contention_run(counted, subject);
         return error.empty() ? counted.status : bad_input(error);
+    }
+    if (simulate->parsed()) {
+        fix_addresses(argv);
+        return simulate_run(simulated, [&](Subject &subject) { return load(simulated.allocator, subject); });
     }
     if (explore->parsed()) {
         fix_addresses(argv);

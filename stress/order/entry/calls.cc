@@ -21,11 +21,13 @@
 #include "order/run/pages.h"
 #include "order/run/seats.h"
 #include "order/run/system.h"
+#include "order/run/troubles.h"
 
 using stress::order::keys;
 using stress::order::Machine;
 using stress::order::Pages;
 using stress::order::pages_now;
+using stress::order::troubles_now;
 
 namespace {
 
@@ -51,6 +53,9 @@ long call_for_memory(long number, long a, long b, long c, long d, long e, long f
 {
     const bool is_subject = pages_now != nullptr && (Machine::current() != nullptr || pages_now->is_active);
     if (!is_subject) return call(number, a, b, c, d, e, f);
+    const bool can_fail = troubles_now != nullptr && Machine::current() != nullptr;
+    if (can_fail && troubles_now->refuses(number, static_cast<std::size_t>(b)))
+        return result_of(number == SYS_madvise ? -EAGAIN : -ENOMEM);
     return result_of(pages_now->call(keys().now(), number, {a, b, c, d, e, f}));
 }
 
@@ -74,6 +79,11 @@ long futex(Machine &machine, long word, long operation, long value, long timeout
         if (timeout != 0) { // time stands still: it is up at once
             machine.yield();
             errno = ETIMEDOUT;
+            return -1;
+        }
+        if (troubles_now != nullptr && troubles_now->interrupts()) {
+            machine.yield();
+            errno = EINTR;
             return -1;
         }
         machine.wait(key);
@@ -108,6 +118,8 @@ long memory_call(long number, long a, long b, long c, long d, long e, long f)
 } // namespace
 
 extern "C" {
+
+int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void *library) noexcept;
 
 // Of a malloc's own scenarios: malloc/inside.h.
 void order_fail(const char *what)
@@ -172,7 +184,7 @@ int sched_yield() noexcept
     }
     return static_cast<int>(call(SYS_sched_yield, 0, 0, 0, 0, 0, 0));
 }
-// Time stands still in a run: who sleeps lets others run.
+// Time stands still in a run, or jumps: who sleeps lets others run.
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
     if (Machine::current() != nullptr) return sched_yield();
@@ -189,7 +201,9 @@ int clock_gettime(clockid_t clock, struct timespec *time) noexcept
 {
     if (Machine::current() == nullptr)
         return static_cast<int>(call(SYS_clock_gettime, clock, reinterpret_cast<long>(time), 0, 0, 0, 0));
-    *time = {1000000, 0};
+    constexpr std::uint64_t kBeginMs = 1000000000;
+    const std::uint64_t now_ms = kBeginMs + (troubles_now == nullptr ? 0 : troubles_now->now_ms);
+    *time = {static_cast<time_t>(now_ms / 1000), static_cast<long>(now_ms % 1000) * 1000000};
     return 0;
 }
 
@@ -234,6 +248,14 @@ int pthread_once(pthread_once_t *once, void (*routine)())
     }
     machine->unlock(once);
     return 0;
+}
+
+// What pthread_atfork calls. A handler that a run registers goes with the run.
+int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void *library) noexcept
+{
+    if (pages_now != nullptr && (Machine::current() != nullptr || pages_now->is_active)) keys().at_fork(child);
+    if (Machine::current() != nullptr) return 0;
+    return ORDER_LIBC(__register_atfork)(prepare, parent, child, library);
 }
 
 // Thread-specific data is kept with the threads of a run.

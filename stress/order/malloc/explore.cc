@@ -26,11 +26,12 @@ namespace stress::order {
 namespace {
 
 constexpr std::size_t kTextMax = 1 << 18;
-constexpr std::uint64_t kPointsMax = 100000;
 constexpr unsigned kSecondsMax = 20; // of processor time for a run
 constexpr unsigned kWallSecondsMax = 600; // for one that waits for what is no part of the run
 // Random runs that only find what is shared. They are the same for each seed, so that a seed repeats by itself.
 constexpr std::uint64_t kFirstRuns = 16;
+// Runs in which more memory was shared than was known. With more than this its addresses come from outside the runs.
+constexpr unsigned kOutgrownMax = 20000;
 
 // What the process of the runs tells the explorer.
 struct Shared {
@@ -90,7 +91,7 @@ class Worker {
         for (const auto &[start, bytes] : request.subject->variables) pages_now->add(start, bytes);
         pages_now->take();
         keys().take();
-        machine_.limit_points(kPointsMax);
+        machine_.limit_points(request.points_max);
         if (request.ignores_races) machine_.ignore_races();
         if (request.is_reduced) machine_.reduce_to(sharing_);
     }
@@ -136,6 +137,7 @@ class Worker {
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
     ExploreResult result_;
     std::uint64_t runs_ = 0, points_ = 1;
+    unsigned outgrown_ = 0;
     bool is_polluted_ = false; // a run has left something behind
 };
 
@@ -144,6 +146,7 @@ Machine::Result Worker::run(Chooser &chooser)
     const itimerval limit = {{0, 0}, {kSecondsMax, 0}};
     setitimer(ITIMER_PROF, &limit, nullptr);
     alarm(kWallSecondsMax);
+    if (request_.before_run != nullptr) request_.before_run();
     Blocks blocks(*request_.subject);
     auto last = machine_.run(
         request_.threads,
@@ -161,6 +164,10 @@ Machine::Result Worker::run(Chooser &chooser)
     if (request_.keeps_ends && is_whole) ends_.insert(pages_now->digest());
     pages_now->restore();
     keys().restore();
+    if (last.has_outgrown && ++outgrown_ > kOutgrownMax) {
+        result_.failure = "runs do not repeat: each shares other memory than those before";
+        leave(finish());
+    }
     return last;
 }
 
@@ -206,6 +213,7 @@ bool Worker::search()
         if (!check() || last.has_outgrown) return false;
         count(last);
         result_.states = search.states();
+        result_.progress = search.progress();
         if (search.has_diverged()) {
             result_.failure = "runs do not repeat: the subject depends on something that is no choice here";
             return true;

@@ -14,6 +14,7 @@ enum class Strategy : std::uint8_t { mixed, uniform, pct, pos, surw };
 struct ExploreRequest {
     const Subject *subject = nullptr;
     const Scenario *scenario = nullptr;
+    void (*before_run)() = nullptr; // nullptr: nothing
     unsigned threads = 2;
     Rules rules;
     Bounds bounds;
@@ -24,6 +25,7 @@ struct ExploreRequest {
     Strategy strategy = Strategy::mixed;
     std::uint64_t schedules = 1000, seed = 42; // of random ones; the seeds count up
     double seconds = 0; // 0: no limit
+    std::uint64_t points_max = 100000; // of a run; one with more is given up
 };
 
 struct ExploreNumbers {
@@ -32,6 +34,7 @@ struct ExploreNumbers {
     std::uint64_t points = 0; // most places of a schedule where a thread could be switched
     std::uint64_t given_up = 0, states = 0, shared = 0, ends = 0, ends_digest = 0;
     double seconds = 0; // of processor time
+    double progress = 0; // of a search that is not complete, from 0 to 1
     bool is_complete = false; // a search: there is no other schedule
     std::uint64_t seed = 0; // of the random schedule that failed
 };

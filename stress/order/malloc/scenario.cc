@@ -43,6 +43,7 @@ void Blocks::fill(Block &block, void *start, std::size_t bytes, const char *func
 {
     Machine &machine = *Machine::current();
     if (machine.keeps_steps()) machine.note(print("%s(%zu) = %p", function, bytes, start));
+    if (start == nullptr && allows_null_) return;
     if (start == nullptr) machine.fail(print("%s(%zu) returned NULL", function, bytes));
     auto *bytes_of = static_cast<unsigned char *>(start);
     for (const Block &other : blocks_) {
@@ -80,6 +81,10 @@ void Blocks::resize(unsigned slot, std::size_t bytes)
     check(old, old.bytes, old.fill, "before realloc");
     block.start = nullptr; // realloc may return these bytes
     void *start = subject_->realloc(old.start, bytes);
+    if (start == nullptr && allows_null_) {
+        block.start = old.start;
+        return;
+    }
     if (start != nullptr)
         check({static_cast<unsigned char *>(start), old.bytes}, std::min(bytes, old.bytes), old.fill, "after realloc");
     fill(block, start, bytes, "realloc");
@@ -117,6 +122,29 @@ void Blocks::take(unsigned slot)
     while (!blocks_[slot].is_given) machine.wait(&blocks_[slot]);
     machine.acquire(&blocks_[slot]);
     blocks_[slot].is_given = false;
+}
+
+bool Blocks::hold(unsigned slot)
+{
+    Machine &machine = *Machine::current();
+    Block &block = blocks_[slot];
+    machine.turn(&block);
+    if (block.is_held) return false;
+    block.is_held = true;
+    if (block.start != nullptr) machine.acquire(&block); // an empty slot orders nothing
+    return true;
+}
+
+void Blocks::drop(unsigned slot)
+{
+    Block &block = blocks_[slot];
+    if (block.start != nullptr) Machine::current()->release(&block);
+    block.is_held = false;
+}
+
+void Blocks::put(unsigned slot, void *start, std::size_t bytes, const char *function)
+{
+    fill(blocks_[slot], start, bytes, function);
 }
 
 namespace {

@@ -26,20 +26,29 @@ class Blocks {
     void give(unsigned slot);
     void take(unsigned slot);
 
-  private:
     static constexpr unsigned kSlots = 64;
+    // False: another thread has the slot. Else the thread has it, with the block that is in it, until it drops it.
+    bool hold(unsigned slot);
+    void drop(unsigned slot);
+    bool is_live(unsigned slot) const { return blocks_[slot].start != nullptr; }
+    // A function may return NULL. Then the slot stays as it was.
+    void allow_null() { allows_null_ = true; }
+    void put(unsigned slot, void *start, std::size_t bytes, const char *function);
+
+  private:
     struct Block {
         unsigned char *start = nullptr;
         std::size_t bytes = 0;
         unsigned char fill = 0;
         unsigned filled = 0; // how often
-        bool is_given = false;
+        bool is_given = false, is_held = false;
     };
     template <class Use> static void each_part(std::size_t bytes, Use use);
     void fill(Block &block, void *start, std::size_t bytes, const char *function);
     void check(const Block &block, std::size_t bytes, unsigned char fill, const char *when) const;
 
     const Subject *subject_;
+    bool allows_null_ = false;
     Block blocks_[kSlots];
 };
 

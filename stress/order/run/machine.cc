@@ -48,6 +48,7 @@ Machine::Result Machine::run(unsigned count, const std::function<void(unsigned)>
     result_ = {};
     count_ = count;
     alone_ = quiet_ = 0;
+    is_alone_ = false;
     for (unsigned i = 0; i < count; ++i) {
         has_ended_[i] = false;
         is_fresh_[i] = true;
@@ -105,6 +106,8 @@ void Machine::pause()
 
 void Machine::choose_next(bool can_continue)
 {
+    if (is_alone_ && can_continue) return;
+    if (is_alone_) fail("deadlock: a handler of fork waits for a thread that the child has not");
     unsigned candidates[kThreadsMax], count = 0, live = 0;
     if (can_continue) candidates[count++] = running_;
     for (unsigned i = 0; i < count_; ++i) {
@@ -297,6 +300,7 @@ void Machine::wake(const void *key, unsigned count)
 
 void Machine::yield()
 {
+    if (is_alone_) return;
     alone_ = 0;
     const unsigned self = running_;
     unsigned candidates[kThreadsMax], count = 0;
@@ -344,6 +348,31 @@ void Machine::unlock(const void *address)
     if (--lock.depth > 0) return;
     lock.owner = kMain;
     wake(address, kThreadsMax);
+}
+
+void Machine::join(unsigned thread)
+{
+    while (!has_ended_[thread]) wait(&has_ended_[thread]);
+    memory_->join_thread(running_, thread);
+}
+
+// The system's copy has what every thread has stored so far.
+void Machine::fork(const std::function<void()> &handlers)
+{
+    for (unsigned i = 0; i < count_; ++i) {
+        if (i == running_) continue;
+        if (!is_fresh_[i] && !has_ended_[i]) {
+            has_ended_[i] = true;
+            waits_for_[i] = nullptr;
+            wake(&has_ended_[i], kThreadsMax);
+        }
+        memory_->join_thread(running_, i);
+    }
+    is_alone_ = true;
+    handlers();
+    is_alone_ = false;
+    for (unsigned i = 0; i < count_; ++i)
+        if (!has_ended_[i] && i != running_) memory_->join_thread(i, running_);
 }
 
 void Machine::release(const void *key)

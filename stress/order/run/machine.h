@@ -109,6 +109,11 @@ class Machine {
     // comes behind acquire(key).
     void release(const void *key);
     void acquire(const void *key);
+    // Waits until the thread has ended.
+    void join(unsigned thread);
+    // The running thread continues as the child of a fork, and runs the handlers before any other thread does. Threads that
+    // have made a step are gone, wherever they are. The child starts the others.
+    void fork(const std::function<void()> &handlers);
 
     // The process dies: nothing that happens from now on is the subject's.
     void abandon() { now_ = nullptr; }
@@ -156,6 +161,7 @@ class Machine {
     Result result_;
     unsigned count_ = 0;
     bool keeps_steps_ = false, ignores_races_ = false;
+    bool is_alone_ = false; // in a child that has just been forked
     std::uint64_t points_max_ = ~std::uint64_t{0};
     unsigned alone_ = 0; // points since the last switch
     unsigned quiet_ = 0; // private accesses since the last point

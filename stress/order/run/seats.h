@@ -2,7 +2,7 @@
 // of the kernel, each with the thread-local memory of a thread that was made for it and sleeps. To switch costs no call to
 // the system, and a run that is given up leaves nothing behind: the next one begins with fresh variables.
 //
-// Thread-specific data (pthread_key_create) and destructors of thread-local objects are kept here. The end of a thread, with
+// Thread-specific data (pthread_key_create), destructors of thread-local objects and handlers of fork are kept here. The end of a thread, with
 // what the subject does there, belongs to its turn.
 #pragma once
 
@@ -62,8 +62,25 @@ class Keys {
     int set(unsigned key, const void *value);
     void at_end(Destructor destructor, void *object) { objects_[now_].emplace_back(destructor, object); }
 
-    void take() { kept_ = table_; }
-    void restore() { table_ = kept_; }
+    // In the child after fork; nullptr: nothing.
+    void at_fork(void (*child)()) { handlers_.push_back(child); }
+    // What the thread that runs calls in the child.
+    void fork() const
+    {
+        for (void (*handler)() : handlers_)
+            if (handler != nullptr) handler();
+    }
+
+    void take()
+    {
+        kept_ = table_;
+        kept_handlers_ = handlers_.size();
+    }
+    void restore()
+    {
+        table_ = kept_;
+        handlers_.resize(kept_handlers_);
+    }
     // The thread that runs from now on.
     void enter(unsigned thread) { now_ = thread < Seats::kSeats ? thread : Seats::kSeats; }
     unsigned now() const { return now_; }
@@ -77,6 +94,8 @@ class Keys {
         Destructor destructor = nullptr;
     };
     std::vector<Key> table_{kKeys}, kept_;
+    std::vector<void (*)()> handlers_;
+    std::size_t kept_handlers_ = 0;
     void *values_[Seats::kSeats + 1][kKeys] = {}; // the last row is that of who starts the run
     std::vector<std::pair<Destructor, void *>> objects_[Seats::kSeats + 1];
     unsigned now_ = Seats::kSeats;

@@ -1,0 +1,159 @@
+/* canary.c: a malloc for the tests of hakmem-order simulate: cells under one lock, a mapping for each larger block, and a cache of
+ * one mapping. CANARY_BUG chooses a bug that only one kind of trouble shows. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BUG_NONE, BUG_RELAXED, BUG_REFUSED, BUG_INTERRUPTED, BUG_FORKED, BUG_CLOCK };
+enum { CELL_BYTES = 8192, CELLS = 64, HEAD_BYTES = 4096, KEPT_MS = 1000 };
+
+struct cell {
+    size_t bytes; /* of the block; in a mapping too, HEAD_BYTES before the block */
+    struct cell *next;
+    _Alignas(16) unsigned char block[CELL_BYTES - 16];
+};
+
+static struct cell cells[CELLS];
+static struct cell *free_cells;
+static size_t used;
+static _Atomic(uint32_t) lock;
+static char *kept; /* the mapping that was freed last */
+static size_t kept_bytes;
+static uint64_t kept_since_ms;
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void take_lock(void)
+{
+    while (atomic_exchange_explicit(&lock, 1, memory_order_acquire) != 0) {
+        long result = syscall(SYS_futex, &lock, FUTEX_WAIT, 1, NULL, NULL, 0);
+        if (CANARY_BUG == BUG_INTERRUPTED && result == -1 && errno == EINTR) return;
+    }
+}
+
+static void release_lock(void)
+{
+    atomic_store_explicit(&lock, 0, CANARY_BUG == BUG_RELAXED ? memory_order_relaxed : memory_order_release);
+    syscall(SYS_futex, &lock, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* In the child after fork. */
+static void reset_lock(void)
+{
+    if (CANARY_BUG != BUG_FORKED) atomic_store_explicit(&lock, 0, memory_order_relaxed);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    pthread_atfork(NULL, NULL, reset_lock);
+}
+
+static char *kept_take(size_t bytes)
+{
+    take_lock();
+    char *start = kept_bytes == bytes ? kept : NULL;
+    if (start != NULL) kept = NULL;
+    if (start != NULL && now_ms() - kept_since_ms > KEPT_MS) {
+        munmap(start, bytes);
+        if (CANARY_BUG != BUG_CLOCK) start = NULL;
+    }
+    release_lock();
+    return start;
+}
+
+static void *mapping_malloc(size_t bytes)
+{
+    char *start = kept_take(bytes + HEAD_BYTES);
+    if (start == NULL)
+        start = mmap(NULL, bytes + HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (CANARY_BUG != BUG_REFUSED && start == MAP_FAILED) return NULL;
+    *(size_t *)start = bytes;
+    return start + HEAD_BYTES;
+}
+
+static void mapping_free(char *start)
+{
+    take_lock();
+    char *old = kept;
+    size_t old_bytes = kept_bytes;
+    kept = start;
+    kept_bytes = *(size_t *)start + HEAD_BYTES;
+    kept_since_ms = now_ms();
+    release_lock();
+    if (old != NULL) munmap(old, old_bytes);
+}
+
+static bool is_cell(const void *block)
+{
+    return (uintptr_t)block - (uintptr_t)cells < sizeof cells;
+}
+
+static void *allocate(size_t bytes)
+{
+    if (bytes > sizeof cells[0].block) return mapping_malloc(bytes);
+    take_lock();
+    struct cell *cell = free_cells;
+    if (cell != NULL) free_cells = cell->next;
+    else if (used < CELLS) cell = &cells[used++];
+    release_lock();
+    if (cell == NULL) return NULL;
+    cell->bytes = bytes;
+    return cell->block;
+}
+
+static void release(void *block)
+{
+    if (block == NULL) return;
+    if (!is_cell(block)) return mapping_free((char *)block - HEAD_BYTES);
+    struct cell *cell = (struct cell *)((unsigned char *)block - offsetof(struct cell, block));
+    take_lock();
+    cell->next = free_cells;
+    free_cells = cell;
+    release_lock();
+}
+
+/* These names are libc's, too, so nothing here may call them. */
+void *canary_malloc(size_t bytes) __asm__("malloc");
+void canary_free(void *block) __asm__("free");
+void *canary_calloc(size_t count, size_t bytes) __asm__("calloc");
+void *canary_realloc(void *block, size_t bytes) __asm__("realloc");
+
+void *canary_malloc(size_t bytes)
+{
+    return allocate(bytes);
+}
+
+void canary_free(void *block)
+{
+    release(block);
+}
+
+void *canary_calloc(size_t count, size_t bytes)
+{
+    void *block = allocate(count * bytes);
+    return block == NULL ? NULL : memset(block, 0, count * bytes);
+}
+
+void *canary_realloc(void *block, size_t bytes)
+{
+    size_t old = *(size_t *)((char *)block - (is_cell(block) ? offsetof(struct cell, block) : HEAD_BYTES));
+    void *new = allocate(bytes);
+    if (new == NULL) return NULL;
+    memcpy(new, block, old < bytes ? old : bytes);
+    release(block);
+    return new;
+}

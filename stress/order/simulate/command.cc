@@ -1,0 +1,175 @@
+#include "order/simulate/command.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <vector>
+
+#include "order/malloc/report.h"
+#include "order/simulate/program.h"
+
+namespace stress::order {
+namespace {
+
+constexpr std::uint64_t kPointsMax = 20000; // ten times as many as most runs have
+constexpr int kFailed = 1, kBadInput = 2;
+
+// A subject may ask which processor it runs on, so each program has the same one.
+void pin_to_first()
+{
+    cpu_set_t allowed, first;
+    CPU_ZERO(&first);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    unsigned cpu = 0;
+    while (cpu < CPU_SETSIZE && !CPU_ISSET(cpu, &allowed)) cpu++;
+    CPU_SET(cpu, &first);
+    sched_setaffinity(0, sizeof first, &first);
+}
+
+void refuse(const std::string &text)
+{
+    fmt::print(stderr, "hakmem-order: {}\n", text);
+}
+
+// In a process of its own, since a malloc reads its options once, and since nothing of a program may reach the next one.
+int run_program(const SimulateOptions &options, std::uint64_t seed, const std::function<std::string(Subject &)> &load)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pin_to_first();
+    const Program program = program_draw(seed);
+    for (const auto &[name, value] : program.environment) setenv(name.c_str(), value.c_str(), 1);
+    Subject subject;
+    if (const std::string error = load(subject); !error.empty()) {
+        refuse(error);
+        return kBadInput;
+    }
+    Troubles troubles = program.troubles;
+    troubles_now = &troubles;
+    const Scenario scenario = program_scenario(program);
+    ExploreRequest request;
+    request.subject = &subject;
+    request.scenario = &scenario;
+    request.before_run = program_before_run;
+    request.threads = static_cast<unsigned>(program.threads.size()) + 1;
+    request.bounds = program.bounds;
+    request.ignores_races = options.ignores_races;
+    request.schedules = options.schedules;
+    request.seed = seed * 1000;
+    request.points_max = kPointsMax;
+    if (options.prints) fmt::print("{}", program_text(program));
+    const ExploreResult result = explore(request);
+    if (options.prints) fmt::print("    {} schedules, {} points\n", result.schedules, result.points);
+    if (result.failure.empty()) return 0;
+    fmt::print("FAILED: program {}: {}\n{}  again: hakmem-order simulate --allocator {} --seed {} --programs 1{}\n",
+               seed, report_with_names(result.failure), program_text(program), options.allocator, seed,
+               options.schedules == SimulateOptions().schedules ? ""
+                                                                : fmt::format(" --schedules {}", options.schedules));
+    return kFailed;
+}
+
+int run_in_child(const SimulateOptions &options, std::uint64_t seed, const std::function<std::string(Subject &)> &load)
+{
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child < 0) {
+        refuse("the system refuses a process (fork): free some memory or processes");
+        return kBadInput;
+    }
+    if (child == 0) {
+        const int status = run_program(options, seed, load);
+        std::fflush(nullptr);
+        _exit(status);
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    if (WIFEXITED(status)) return WEXITSTATUS(status);
+    fmt::print("FAILED: program {}: its process died of signal {}\n", seed, WTERMSIG(status));
+    return kFailed;
+}
+
+// The seeds of a file, each at the beginning of a line. False: there is no such file, or a line has none.
+bool read_seeds(const std::string &file, std::vector<std::uint64_t> &seeds)
+{
+    std::ifstream in(file);
+    std::string line;
+    while (std::getline(in, line)) {
+        if (line.empty() || line[0] == '#') continue;
+        char *end = nullptr;
+        seeds.push_back(std::strtoull(line.c_str(), &end, 10));
+        if (end == line.c_str() || (*end != ' ' && *end != '\0')) return false;
+    }
+    return in.eof();
+}
+
+} // namespace
+
+CLI::App *simulate_options(CLI::App &app, SimulateOptions &options)
+{
+    const auto not_negative = [](const std::string &text) {
+        return text.starts_with('-') ? text + " is below 0" : std::string();
+    };
+    CLI::App *simulate = app.add_subcommand("simulate", "a malloc, in random programs in which things go wrong");
+    simulate->add_option("--allocator", options.allocator, "FILE: a shared library, compiled with -fsanitize=thread");
+    simulate->add_option("--seed", options.seed, "of the first program; they count up")
+        ->capture_default_str()
+        ->check(not_negative);
+    simulate->add_flag("--random", options.is_random, "the first seed comes from the clock");
+    simulate->add_option("--programs", options.programs, "0: as --seconds says")
+        ->capture_default_str()
+        ->check(not_negative);
+    simulate->add_option("--seconds", options.seconds, "of all programs together")
+        ->capture_default_str()
+        ->check(not_negative);
+    simulate->add_option("--schedules", options.schedules, "of each program")
+        ->capture_default_str()
+        ->check(not_negative);
+    simulate->add_option("--seeds", options.seeds,
+                         "FILE: programs that failed once, a seed at the beginning of each line. They run first");
+    simulate->add_option("--failures", options.failures, "end when this number of programs has failed")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+    simulate->add_flag("--ignore-races", options.ignores_races, "data races are no failures");
+    simulate->add_flag("--print", options.prints, "each program");
+    return simulate;
+}
+
+int simulate_run(const SimulateOptions &options, const std::function<std::string(Subject &)> &load)
+{
+    using clock = std::chrono::steady_clock;
+    std::vector<std::uint64_t> seeds;
+    if (!options.seeds.empty() && !read_seeds(options.seeds, seeds)) {
+        refuse("--seeds " + options.seeds + ": a readable file, with a number at the beginning of each line");
+        return kBadInput;
+    }
+    const std::size_t kept = seeds.size();
+    const std::uint64_t first =
+        options.is_random
+            ? static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) >> 20
+            : options.seed;
+    const auto begin = clock::now();
+    const auto passed = [&] { return std::chrono::duration<double>(clock::now() - begin).count(); };
+    std::set<std::uint64_t> failed;
+    std::uint64_t run = 0;
+    for (; run < kept || (options.programs == 0 ? passed() < options.seconds : run < kept + options.programs); ++run) {
+        const std::uint64_t seed = run < kept ? seeds[run] : first + (run - kept);
+        const int status = run_in_child(options, seed, load);
+        if (status == kBadInput) return kBadInput;
+        if (status != 0) failed.insert(seed);
+        if (failed.size() >= options.failures) break;
+    }
+    fmt::print("{} programs from seed {}, {} schedules each at most, in {:.0f} s: {} failed\n", run, first,
+               options.schedules + 1, passed(), failed.size());
+    return failed.empty() && run > 0 ? 0 : kFailed;
+}
+
+} // namespace stress::order
