@@ -91,7 +91,7 @@ static void body_begin(struct hak_heap *heap)
     owner->has_limit = owner->trimmed_is_wanted = false;
     owner->trims_wanted = owner->trim_class = 0;
     owner->trimmed_pages_released = owner->trim_ahead = 0;
-    owner->trimmed_ms = owner->idle_bytes_kept = 0;
+    owner->trimmed_ms = owner->put_off_ms = owner->idle_bytes_kept = 0;
     owner->trim_at = NULL;
     heap->limit_bytes = SIZE_MAX;
     heap->peak_bytes = heap->seen_bytes = 0;
