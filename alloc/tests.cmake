@@ -232,6 +232,10 @@ target_link_libraries(plain-program PRIVATE Threads::Threads)
 hakmem_c_program(hooked-program programs/hooked_program.c)
 set_target_properties(hooked-program PROPERTIES ENABLE_EXPORTS ON)
 
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+  hakmem_c_program(registers-program programs/registers_program.c)
+endif()
+
 hakmem_c_program(pairs-program programs/pairs_program.c) # stress.pairs runs it with the options
 
 # With more thread-local data than a small stack has room for.
@@ -311,6 +315,12 @@ foreach(library hakmem hakmem-validate)
       HAKMEM_GUARD_SAMPLE=1000 HAKMEM_CRASH_DIR=${files} HAKMEM_STATS=json:${files}/stats
       HAKMEM_STATS_SIGNAL=10 HAKMEM_PROFILE=${files}/profile HAKMEM_PROFILE_SIGNAL=12 HAKMEM_PREWARM=8M HAKMEM_PROFILE_STEP_MIB=1
       PROGRAM $<TARGET_FILE:hooked-program>)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+    hakmem_add_preload_test(override/${library}-misaligned ${library} PROGRAM $<TARGET_FILE:registers-program> stack)
+    hakmem_add_preload_test(override/${library}-floating ${library} VARIABLES HAKMEM_BACKGROUND=1 HAKMEM_GUARD_SAMPLE=1000
+        HAKMEM_STATS=json:${files}/stats HAKMEM_STATS_SIGNAL=10 HAKMEM_PROFILE=${files}/profile,64K HAKMEM_PROFILE_SIGNAL=12
+        HAKMEM_PROFILE_STEP_MIB=1 PROGRAM $<TARGET_FILE:registers-program> floating)
+  endif()
   # Each of these makes a call at the start fail.
   hakmem_add_preload_test(override/${library}-start-errno ${library} VARIABLES HAKMEM_STATS_SIGNAL=9
       HAKMEM_PROFILE=/dev/null/none HAKMEM_PROFILE_SIGNAL=9 PROGRAM $<TARGET_FILE:plain-program>)

@@ -100,7 +100,7 @@ static void collect(struct hak_figures *out)
     out->huge_cached_bytes = stats.huge_cached_bytes;
     out->learned_bytes = (uint64_t)pool.keep_pages * PAGE_BYTES;
     out->huge_learned_bytes = huge_learned_bytes();
-    out->profile_mean_bytes = (uint64_t)profile_mean_bytes();
+    out->profile_mean_bytes = profile_mean_bytes();
     out->limit_bytes = limit_or_0(limit_get());
     out->limit_soft_bytes = limit_or_0(limit_soft_get());
     out->heaps = stats.heap_count;

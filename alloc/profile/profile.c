@@ -57,7 +57,7 @@ static size_t range_left_bytes;
 
 /* What the samples of a class have in common; the first is that of runs and huge blocks. */
 static struct class_terms {
-    double weight; /* how many blocks one counts for, at this mean */
+    uint64_t weight; /* how many blocks one counts for, at this mean; see times */
     uint64_t objects_16, block_bytes; /* the same in units of 1/65536, and in bytes of whole blocks */
     size_t size_bytes;
     struct sample **free_list;
@@ -65,7 +65,7 @@ static struct class_terms {
 } class_terms[CLASS_COUNT] = {{.free_list = &free_samples}};
 
 static uint64_t large_random;
-static double large_left; /* bytes of runs and huge blocks until the next chosen one; 0: not drawn */
+static uint64_t large_left; /* bytes of runs and huge blocks until the next chosen one, that one included */
 static uint32_t large_generation;
 
 static uint64_t relaxed(const _Atomic(uint64_t) *word)
@@ -83,9 +83,9 @@ uint32_t profile_generation(void)
     return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
-double profile_mean_bytes(void)
+uint64_t profile_mean_bytes(void)
 {
-    return (double)relaxed(&mean);
+    return relaxed(&mean);
 }
 
 uint64_t profile_seed_next(void)
@@ -124,15 +124,18 @@ static struct sample *first_in(_Atomic(struct sample *) *bucket)
     return atomic_load_explicit(bucket, memory_order_relaxed);
 }
 
-static double weight_of(uint64_t chosen_bytes)
+/* Weights are multiples of 2^-24. A block of 16 bytes is chosen with a probability of 2^-36 at least. */
+enum { WEIGHT_LOG2 = 24 };
+
+static uint64_t weight_of(uint64_t chosen_bytes)
 {
-    return 1 / poisson_probability((double)chosen_bytes / profile_mean_bytes());
+    const uint64_t probability = poisson_probability(poisson_ratio(chosen_bytes, profile_mean_bytes()));
+    return poisson_divide(POISSON_ONE, probability, WEIGHT_LOG2);
 }
 
-/* Through int64_t: one instruction where uint64_t takes six. */
-static uint64_t times(double weight, uint64_t value)
+static uint64_t times(uint64_t weight, uint64_t value)
 {
-    return (uint64_t)(int64_t)(weight * (double)(int64_t)value + 0.5);
+    return (uint64_t)(((unsigned __int128)weight * value + (1u << WEIGHT_LOG2) / 2) >> WEIGHT_LOG2);
 }
 
 /* Has a profile written, unless another thread has for the same step. `next` is the step_next that `used` bytes have reached;
@@ -243,7 +246,7 @@ static void class_terms_make(void)
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
         uint32_t log2 = SLOT_LOG2_MIN;
         while ((uint32_t)1 << log2 < sizeclass_bytes(class_index)) log2++;
-        double weight = weight_of(sizeclass_bytes(class_index));
+        const uint64_t weight = weight_of(sizeclass_bytes(class_index));
         class_terms[class_index].free_list = &free_slots[log2];
         class_terms[class_index].size_bytes = sizeclass_bytes(class_index);
         class_terms[class_index].weight = weight;
@@ -292,9 +295,9 @@ size_t profile_usable_size(const void *pointer)
 
 /* --- runs and huge blocks --------------------------------------------------------------------------------------- */
 
-static double large_draw(void)
+static uint64_t large_draw(void)
 {
-    return poisson_distance(&sampler_table, &large_random) * profile_mean_bytes();
+    return poisson_times(poisson_distance(&sampler_table, &large_random), profile_mean_bytes(), POISSON_LOG2) + 1;
 }
 
 /* Whether a byte of this block is chosen. */
@@ -305,8 +308,10 @@ static bool large_is_chosen(size_t size_bytes)
         if (large_random == 0) large_random = profile_seed_next();
         large_left = large_draw();
     }
-    large_left -= (double)size_bytes;
-    if (large_left > 0) return false;
+    if (size_bytes < large_left) {
+        large_left -= size_bytes;
+        return false;
+    }
     large_left = large_draw(); /* the next block's bytes begin here */
     return true;
 }
@@ -325,7 +330,7 @@ void profile_large_allocated(void *pointer, size_t size_bytes)
         return;
     }
     sample->address = (uintptr_t)pointer;
-    double weight = weight_of(size_bytes);
+    const uint64_t weight = weight_of(size_bytes);
     uint64_t bytes = times(weight, size_bytes);
     sample_enter(sample, site, &class_terms[0], times(weight, 65536), bytes, bytes);
 }

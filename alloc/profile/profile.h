@@ -45,7 +45,7 @@ static inline bool profile_may_have(void)
 
 /* What samples are drawn with now. generation changes with each start; odd values mean that sampling is on. */
 uint32_t profile_generation(void);
-double profile_mean_bytes(void);
+uint64_t profile_mean_bytes(void);
 uint64_t profile_seed_next(void);
 
 /* A slot of this class with a sample of size_bytes for the calling stack; sampler_unsampled if the system has no memory. */

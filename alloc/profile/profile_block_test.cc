@@ -25,17 +25,22 @@ class ProfileBlock : public testing::Test {
 
 TEST_F(ProfileBlock, Arithmetic)
 {
-    for (double x : {1e-6, 0.001, 0.03, 0.0625, 0.5, 0.708, 1.0, 1.414, 3.0, 17.0, 39.0, 1000.0}) {
-        EXPECT_NEAR(poisson_log(x), std::log(x), 1e-9) << x;
-        EXPECT_NEAR(poisson_probability(x) / -std::expm1(-x), 1, 1e-9) << x;
-    }
+    const double one = (double)POISSON_ONE;
+    for (uint64_t part = 0; part <= 256; part++)
+        EXPECT_NEAR((double)poisson_log(part, 512) / one, -std::log1p(-(double)part / 512), 1e-14) << part;
+    for (double x : {1e-6, 0.001, 0.03, 0.0625, 0.5, 0.708, 1.0, 1.414, 3.0, 17.0, 39.0, 63.0})
+        EXPECT_NEAR((double)poisson_probability((uint64_t)(x * one)) / one / -std::expm1(-x), 1, 1e-9) << x;
+    for (uint64_t a : {0ull, 1ull, 2ull, 17ull, 32768ull, 1ull << 33, 1ull << 47})
+        for (uint64_t b : {1ull, 3ull, 4095ull, 524288ull, 1ull << 40})
+            EXPECT_NEAR((double)poisson_ratio(a, b) / one, std::min(64.0, (double)a / (double)b), 1e-13)
+                << a << "/" << b;
     uint64_t random = 1;
     static poisson_table table;
     poisson_table_make(&table);
     std::array<double, 4> beyond{}; // how often the distance is beyond log 2, 1, 3 and 8
     double sum = 0, squares = 0;
     for (int i = 0; i < 1000000; i++) {
-        const double distance = poisson_distance(&table, &random);
+        const double distance = (double)poisson_distance(&table, &random) / one;
         sum += distance;
         squares += distance * distance;
         beyond[0] += distance > std::log(2), beyond[1] += distance > 1, beyond[2] += distance > 3;

@@ -159,7 +159,7 @@ static int put_profile(void)
     put_type(SAMPLE_TYPE, INUSE_OBJECTS, COUNT);
     put_type(SAMPLE_TYPE, INUSE_SPACE, BYTES);
     put_type(PERIOD_TYPE, SPACE, BYTES);
-    profile_put_number(PERIOD, (uint64_t)profile_mean_bytes());
+    profile_put_number(PERIOD, profile_mean_bytes());
     profile_put_number(DROP_FRAMES, OURS);
     profile_put_number(DEFAULT_SAMPLE_TYPE, INUSE_SPACE);
     if (clock_gettime(CLOCK_REALTIME, &now) == 0)

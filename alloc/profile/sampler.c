@@ -53,7 +53,7 @@ void sampling_guard_set(uint32_t rate)
 
 HAK_INLINE uint64_t draw(struct sampler *sampler, uint32_t class_index)
 {
-    return (uint64_t)(int64_t)(poisson_distance(&sampler_table, &sampler->random) * sampler->means[class_index]) + 1;
+    return poisson_distance(&sampler_table, &sampler->random) / sampler->rates[class_index] + 1;
 }
 
 /* --- what is set aside ---------------------------------------------------------------------------------------- */
@@ -169,13 +169,13 @@ static void count_from_now(struct tcache *tcache, struct sampler *sampler, uint3
 static void class_begin(struct sampler *sampler, uint32_t class_index)
 {
     uint32_t rate = (uint32_t)sampler->sampling;
-    double bytes = sizeclass_bytes(class_index), guards = 0, profiles = 0;
-    if (rate != 0 && bytes <= (double)GUARD_BYTES_MAX) guards = 1 / (rate - 0.5);
-    if ((sampler->sampling & PROFILE_MASK) != 0) profiles = bytes / profile_mean_bytes();
-    double both = guards + profiles;
-    sampler->means[class_index] = both > 0 ? 1 / both : 0;
-    sampler->guard_shares[class_index] = both > 0 ? guards / both : 0;
-    sampler->classes[class_index].left = both > 0 ? draw(sampler, class_index) : 1ull << 62; /* never */
+    const uint32_t bytes = sizeclass_bytes(class_index);
+    uint64_t guards = 0, profiles = 0;
+    if (rate != 0 && bytes <= GUARD_BYTES_MAX) guards = poisson_ratio(2, 2 * (uint64_t)rate - 1);
+    if ((sampler->sampling & PROFILE_MASK) != 0) profiles = poisson_ratio(bytes, profile_mean_bytes());
+    sampler->rates[class_index] = guards + profiles;
+    sampler->guard_rates[class_index] = guards;
+    sampler->classes[class_index].left = guards + profiles > 0 ? draw(sampler, class_index) : 1ull << 62; /* never */
 }
 
 /* The heap is new to this thread, or the counts are, or who samples has changed. NULL: there is no memory for counts. */
@@ -276,9 +276,9 @@ static HAK_COLD void *serve_guarded(size_t size_bytes, struct tcache *tcache, ui
 
 static bool is_for_guard(struct sampler *sampler, uint32_t class_index)
 {
-    double share = sampler->guard_shares[class_index];
-    if (share == 0 || share == 1) return share != 0;
-    return (double)(int64_t)(bits_random(&sampler->random) >> 11) < share * (double)(1ll << 53);
+    const uint64_t guards = sampler->guard_rates[class_index], both = sampler->rates[class_index];
+    if (guards == 0 || guards == both) return guards != 0;
+    return poisson_times(bits_random(&sampler->random), both, 64) < guards;
 }
 
 void *sampler_serve(size_t size_bytes, struct tcache *tcache, uint32_t class_index)

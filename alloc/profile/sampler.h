@@ -86,8 +86,8 @@ struct sampler_class {
 
 struct sampler {
     struct sampler_class classes[CLASS_COUNT];
-    double means[CLASS_COUNT]; /* in blocks of the class */
-    double guard_shares[CLASS_COUNT]; /* of the choices, those for guards */
+    uint64_t rates[CLASS_COUNT]; /* choices a block of the class, by poisson.h */
+    uint64_t guard_rates[CLASS_COUNT]; /* of these, those for guards */
     uint64_t sampling; /* the word when `left` was drawn */
     uint64_t random;
 };
