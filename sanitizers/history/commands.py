@@ -40,7 +40,7 @@ class Runner:
                 return dict(result="not run", by="", seconds=0.0, reason=f"{version}: {fault}"), True
             except versions.Unavailable as fault:
                 return dict(result="cannot", by="", seconds=0.0, reason=f"{version}: {fault}"), False
-            seen.append(judge.run_suite(self.stress, row.command, library, self.budget))
+            seen.append(judge.run_tries(self.stress, row, library, self.budget))
         return judge.verdict(*seen), False
 
     def all(self, rows, jobs, out):

@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import platform
+import subprocess
 import threading
 import time
 
@@ -24,7 +25,28 @@ COLUMNS = "project version date".split()
 Version = collections.namedtuple("Version", COLUMNS)
 CHECKS = "conform --memory-cap 2048"
 SCENARIOS = "all --ops 10000 --threads 4 --seed 1"
-SECONDS = 900  # for conform, and for the scenarios
+SECONDS = 3600  # for one part of one version
+PARTS = ("quick", "scenarios", "slow")  # the page has each version early
+ANSWERS = ("conform", "scenarios")
+ABOUT = (
+    "library",
+    "suite",
+    "commit",
+    "machine",
+    "day",
+)  # cells of a line that a version with the same library takes over
+# The checks of conform that take half a second or more.
+SLOW = """
+realloc-too-large-keeps-block realloc-of-aligned calloc-after-dirty-free calloc-to-the-last-byte calloc-slack
+calloc-after-trim calloc-with-huge-pages calloc-after-shrink calloc-after-grow calloc-after-remote-free
+free-after-owner-ended caches-of-ended-threads late-free-of-large key-above-32 small-stack
+fork-while-a-stream-is-held malloc-in-atfork-handlers fork-while-getting-memory fork-while-giving-back-memory
+fork-child-forks fork-from-a-thread tls-of-a-module static-tls-left no-files-left munmap-fails mapping-limit
+purge-of-one-page small-out-of-data large-out-of-data small-out-of-address-space large-out-of-address-space
+phases-of-other-sizes realloc-retention trim-gives-back lost-frees lost-frees-of-others lost-in-bursts
+last-and-first-moments one-class-at-once waits-that-signals-end held-up-by-a-signal more-than-16-bits settings
+helpers-mask-signals no-cancellation-point signals-all-the-time beside-a-wait-for-memory
+""".split()
 
 
 def read_versions(path):
@@ -42,15 +64,32 @@ def read_versions(path):
 
 
 def read_lines(path):
-    """{version: what was seen}; a later line of one version wins. A line that was cut is left out."""
+    """{version: what was seen}, its parts together. A line that was cut is left out."""
     seen = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
         try:
-            result = json.loads(line)
-            seen[result["version"]] = result
+            add_line(seen, json.loads(line))
         except (ValueError, KeyError, TypeError):
             continue
     return seen
+
+
+def add_line(seen, line):
+    version = line["version"]
+    if "cannot" in line or version not in seen or "cannot" in seen[version]:
+        seen[version] = line
+        return
+    before = seen[version]
+    seen[version] = {**before, **line, "parts": before["parts"] + line["parts"]}
+    for kind in ANSWERS:
+        if kind in before and kind in line:
+            one, two = before[kind], line[kind]
+            seen[version][kind] = {
+                key: one[key] + two[key] if key == "passed" else {**one[key], **two[key]} for key in one
+            }
+        elif kind in before:
+            seen[version][kind] = before[kind]
+    seen[version]["faults"] = before["faults"] + line["faults"]
 
 
 def run_json(stress, words, library):
@@ -70,23 +109,35 @@ def of_runs(result):
     }
 
 
-def part(stress, library, words, option, read):
-    """{passed: [], failed: {name: [times, runs, how]}, skipped: {name: why}}; what failed is run once more."""
-    result, fault = run_json(stress, words, library)
-    if result is None:
-        return dict(fault=fault)
-    seen = read(result)
-    failed = {name: [1, 1, judge.shown(how)] for name, (status, how) in seen.items() if status in judge.FAILED}
+def answers(stress, library, words, option, read, names):
+    """({passed: [], failed: {name: [times, runs, how]}, skipped: {name: why}}, fault); what failed runs once more."""
+    result, fault = run_json(stress, [*words, *(word for name in names for word in (option, name))], library)
+    seen = read(result) if result else {}
+    failed = {name: [1, 1, judge.shown(how)] for name, (status, how) in seen.items() if status == "fail"}
     if failed:
-        again = [word for name in failed for word in (option, name)]
-        result, _ = run_json(stress, [*words, *again], library)
-        for name, (status, _) in (read(result) if result else {}).items():
-            if name in failed:
-                failed[name][0] += status in judge.FAILED
-                failed[name][1] += 1
+        again, _ = run_json(stress, [*words, *(word for name in failed for word in (option, name))], library)
+        for name, (status, _) in (read(again) if again else {}).items():
+            failed[name][0] += status == "fail"
+            failed[name][1] += 1
     passed = [name for name, (status, _) in seen.items() if status == "pass"]
-    skipped = {name: judge.shown(how) for name, (status, how) in seen.items() if status not in ("pass", *judge.FAILED)}
-    return dict(passed=passed, failed=failed, skipped=skipped)
+    skipped = {
+        name: judge.shown(how) for name, (status, how) in seen.items() if status not in ("pass", "fail")
+    }  # the memory cap, too
+    return dict(passed=passed, failed=failed, skipped=skipped), fault
+
+
+def only(seen, names):
+    return {
+        key: [n for n in cells if n in names] if key == "passed" else {n: cells[n] for n in cells if n in names}
+        for key, cells in seen.items()
+    }
+
+
+def checks_of(stress):
+    """{part: names}: the quick checks of conform, and the slow ones."""
+    done = subprocess.run([str(stress), "conform", "--list"], capture_output=True, text=True, check=True)
+    names = [line.split()[0] for line in done.stdout.splitlines() if line.strip() and not line.startswith(" ")]
+    return dict(quick=[name for name in names if name not in SLOW], slow=[name for name in names if name in SLOW])
 
 
 def digest_of(folder):
@@ -104,17 +155,19 @@ def machine():
 class Runner:
     def __init__(self, stress, store, out, offline, commit):
         self.stress, self.store, self.out, self.offline, self.commit = stress, store, out, offline, commit
-        self.lock, self.seen = threading.Lock(), read_lines(out)
+        self.lock, self.seen, self.checks = threading.Lock(), read_lines(out), checks_of(stress)
         self.suite = hashlib.sha256(stress.read_bytes()).hexdigest()[:16]
         if out.is_file() and out.read_bytes()[-1:] not in (b"", b"\n"):  # a run was cut
             with open(out, "a", encoding="utf-8") as file:
                 file.write("\n")
-        self.running = collections.defaultdict(
-            threading.Lock
-        )  # by digest: two equal libraries do not run beside each other
+        self.running = collections.defaultdict(threading.Lock)  # by digest: equal libraries run one after the other
 
-    def result(self, version):
-        """What was seen of one version, also kept in the file. Raises versions.OutOfReach."""
+    def has(self, version, part):
+        seen = self.seen.get(version, {})
+        return "cannot" in seen or part in seen.get("parts", ())
+
+    def result(self, version, part):
+        """The line of one part of one version, also kept in the file. Raises versions.OutOfReach."""
         try:
             library = self.store.library(version, not self.offline)
         except versions.OutOfReach:
@@ -125,51 +178,62 @@ class Runner:
             return self.keep(dict(version=version, cannot=str(fault)))
         digest = digest_of(library.parent)
         with self.lock:
-            mine = self.running[digest]
+            mine, line = self.running[digest, part], dict(version=version, parts=[part], faults=[])
+        kind = "scenarios" if part == "scenarios" else "conform"
         with mine:
             for other in list(self.seen.values()):
-                if other.get("library") == digest and other["suite"] == self.suite:
+                if other.get("library") == digest and other["suite"] == self.suite and part in other["parts"]:
                     same = other.get("same_as") or other["version"]
-                    return self.keep({**other, "version": version, "same_as": same})
-            result = dict(version=version, library=digest, suite=self.suite, commit=self.commit)
-            result.update(machine=machine(), day=str(datetime.date.today()))
-            result["conform"] = part(self.stress, library, CHECKS.split(), "--only", of_checks)
-            result["scenarios"] = part(self.stress, library, SCENARIOS.split(), "--scenario", of_runs)
-            return self.keep(result)
+                    line.update({key: other[key] for key in ABOUT}, same_as=same, faults=other["faults"])
+                    line[kind] = other[kind] if part == "scenarios" else only(other[kind], self.checks[part])
+                    return self.keep(line)
+            line.update(library=digest, suite=self.suite, commit=self.commit, machine=machine())
+            line["day"] = str(datetime.date.today())
+            how = (
+                (SCENARIOS.split(), "--scenario", of_runs, [])
+                if part == "scenarios"
+                else (CHECKS.split(), "--only", of_checks, self.checks[part])
+            )
+            line[kind], fault = answers(self.stress, library, *how)
+            line["faults"] += [f"{part}: {fault}"] if fault else []
+            return self.keep(line)
 
-    def keep(self, result):
+    def keep(self, line):
         with self.lock:
-            self.seen[result["version"]] = result
+            add_line(self.seen, line)
             with open(self.out, "a", encoding="utf-8") as file:
-                file.write(json.dumps(result, sort_keys=True) + "\n")
-        return result
+                file.write(json.dumps(line, sort_keys=True) + "\n")
+        return line
 
 
-def shown(result):
-    if "cannot" in result:
-        return f"cannot: {result['cannot']}"
-    words = [f"the same library as {short(result['same_as'])}"] if "same_as" in result else []
-    for name in ("conform", "scenarios"):
-        seen = result[name]
-        words.append(f"{name}: " + (seen.get("fault") or f"{len(seen['passed'])} pass, {len(seen['failed'])} fail"))
-    return "; ".join(words)
+def shown(line):
+    if "cannot" in line:
+        return f"cannot: {line['cannot']}"
+    words = [f"the same library as {short(line['same_as'])}"] if "same_as" in line else []
+    for kind in ANSWERS:
+        if kind in line:
+            words.append(f"{len(line[kind]['passed'])} pass, {len(line[kind]['failed'])} fail")
+    return "; ".join([*words, *line["faults"]])
 
 
 def run_all(rows, runner, jobs, say):
-    """Runs what has no line yet. Returns the first reason why a registry is out of reach, or ""."""
-    waiting, unreached = [row.version for row in rows if row.version not in runner.seen], []
+    """Runs the parts that have no line yet, the quick checks of all versions first. Returns the first reason why a
+    registry is out of reach, or ""."""
+    unreached = {}
 
-    def one(version):
+    def one(job):
+        part, version = job
         started = time.monotonic()
         try:
-            say(f"{version}: {shown(runner.result(version))}; {time.monotonic() - started:.0f} s")
+            if version not in unreached and not runner.has(version, part):
+                say(f"{version}: {part}: {shown(runner.result(version, part))}; {time.monotonic() - started:.0f} s")
         except versions.OutOfReach as fault:
-            unreached.append(f"{version}: {fault}")
+            unreached[version] = f"{version}: {fault}"
             say(f"{version}: not run: {fault}")
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(one, waiting))
-    return unreached[0] if unreached else ""
+        list(pool.map(one, [(part, row.version) for part in PARTS for row in rows]))
+    return next(iter(unreached.values()), "")
 
 
 def write_page(rows, data):
@@ -193,4 +257,4 @@ def cell(stress, library, check):
     if result is None:
         return command, fault, None
     status, how = read(result)[check]
-    return command, f"{status}: {how}" if how else status, status in judge.FAILED
+    return command, f"{status}: {how}" if how else status, status == "fail"

@@ -14,12 +14,13 @@ PAGE_STYLE = """body{margin:0 auto;padding:12px;max-width:1256px;background:var(
 h1{font-size:20px;margin:4px 0 8px}h2{font-size:16px;margin:26px 0 2px}p{margin:6px 0;max-width:900px}
 table{border-collapse:collapse}td,th{padding:2px 0 2px 12px;text-align:right;font-weight:400}thead th{color:var(--dim)}
 tbody th{text-align:left;padding-left:0}
-summary{display:grid;grid-template-columns:minmax(9.5em,15em) 1fr;gap:8px;align-items:center;cursor:pointer;list-style:none}
+summary{display:grid;grid-template-columns:minmax(124px,195px) 1fr;gap:8px;align-items:center;cursor:pointer;list-style:none}
 summary::-webkit-details-marker{display:none}summary span{overflow-wrap:anywhere;line-height:1.2;padding:1px 0}
 summary svg{width:100%;height:13px;display:block}summary:hover span,summary:focus span{text-decoration:underline}
 ul{margin:2px 0 10px;padding-left:18px}code{font-size:12px;overflow-wrap:anywhere}.d{color:var(--dim)}
-.ends{display:grid;grid-template-columns:minmax(9.5em,15em) 1fr;gap:8px;color:var(--dim);font-size:12px}
-.ends div{display:flex;justify-content:space-between;gap:8px}a{color:inherit}"""
+.ends{display:grid;grid-template-columns:minmax(124px,195px) 1fr;gap:8px;color:var(--dim);font-size:12px}
+.ends div{display:flex;justify-content:space-between;gap:14px;white-space:nowrap;min-width:min-content}a{color:inherit}"""
+KINDS = ("conform", "scenarios")
 WORDS = dict(fail="fails", times="fails at times", skip="skipped", **{"pass": "passes"})
 LEGEND = (
     ("pass", "passes"),
@@ -32,7 +33,7 @@ LEGEND = (
 def short(version):
     """The version alone, without registry and package."""
     number = version.split("/", 2)[2]
-    return number.split("-0-g")[0].split("-1-g")[0]
+    return number.split("-0-g")[0].split("-1-g")[0].removeprefix("1:")
 
 
 def package(version):
@@ -45,24 +46,23 @@ class Project:
     def __init__(self, name, rows, seen):
         self.name, self.versions, self.cannot, self.cells, order = name, [], [], {}, {}
         for row in rows:
-            result = seen.get(row.version)
-            faults = (
-                [result[part]["fault"] for part in ("conform", "scenarios") if "fault" in result.get(part, {})]
-                if result
-                else []
-            )
-            if result is None or "cannot" in result or len(faults) == 2:
-                why = "not run yet" if result is None else result.get("cannot") or faults[0]
-                self.cannot.append((row.version, why))
+            result = seen.get(row.version, dict(cannot="not run yet"))
+            if "cannot" not in result and not any(
+                result.get(kind, {}).get("passed") for kind in ("conform", "scenarios")
+            ):
+                result = dict(cannot=result["faults"][0])
+            if "cannot" in result:
+                self.cannot.append((row.version, result["cannot"]))
                 continue
             self.versions.append(row)
-            for part in ("conform", "scenarios"):
-                for check in result[part].get("passed", []):
-                    self.put(order, part, check, "pass", "")
-                for check, how in result[part].get("skipped", {}).items():
-                    self.put(order, part, check, "skip", how)
-                for check, (times, runs, how) in result[part].get("failed", {}).items():
-                    self.put(order, part, check, "fail" if times == runs else "times", how)
+            for kind in ("conform", "scenarios"):
+                seen_of = result.get(kind, dict(passed=[], skipped={}, failed={}))
+                for check in seen_of["passed"]:
+                    self.put(order, kind, check, "pass", "")
+                for check, how in seen_of["skipped"].items():
+                    self.put(order, kind, check, "skip", how)
+                for check, (times, runs, how) in seen_of["failed"].items():
+                    self.put(order, kind, check, "fail" if times == runs else "times", how)
         self.checks = sorted(order, key=lambda check: (check[0] != "conform", check[1]))
         self.failed = [check for check in self.checks if any(kind in ("fail", "times") for kind, _ in self.of(check))]
 
@@ -182,7 +182,7 @@ def section(project):
 
 
 def facts(seen):
-    ran = [result for result in seen.values() if "conform" in result]
+    ran = [result for result in seen.values() if any(result.get(kind, {}).get("passed") for kind in KINDS)]
     days = sorted({result["day"] for result in ran})
     machines = "; ".join(sorted({result["machine"] for result in ran}))
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "no day"
@@ -229,17 +229,18 @@ WIDE, LABEL, TALL, HEAD, GAP = 625, 190, 12, 48, 26  # of a panel in the SVG
 def panel(project, x, y):
     width = min(14, (WIDE - LABEL) / max(1, len(project.versions)))
     parts = [f'<text class="h" x="{x}" y="{y + 14}">{html.escape(project.name)}</text>']
+    room, last = width * len(project.versions), project.versions[-1]
+    every = max(1, round(85 / width))
     for column, row in enumerate(project.versions):
-        if (
-            column in (0, len(project.versions) - 1)
-            or column % max(1, round(70 / width)) == 0
-            and column * width < WIDE - LABEL - 75
-        ):
-            anchor = "end" if column and column == len(project.versions) - 1 else "start"
-            left = x + LABEL + (column + (anchor == "end")) * width
-            parts.append(
-                f'<text class="dim" text-anchor="{anchor}" x="{left:g}" y="{y + HEAD - 6}">{html.escape(short(row.version)[:13])}</text>'
-            )
+        if column == 0 or (column % every == 0 and column * width < room - 170):
+            left, name = x + LABEL + column * width, html.escape(short(row.version)[:13])
+            parts.append(f'<text class="dim" x="{left:g}" y="{y + HEAD - 6}">{name}</text>')
+    if last is not project.versions[0]:
+        left, anchor, to = (x + LABEL + room, "end", "") if room > 160 else (x + LABEL + 84, "start", "to ")
+        parts.append(
+            f'<text class="dim" text-anchor="{anchor}" x="{left:g}" y="{y + HEAD - 6}">'
+            f"{to}{html.escape(short(last.version)[:13])}</text>"
+        )
     paths = {}
     for line, check in enumerate(project.failed):
         top = y + HEAD + line * TALL
