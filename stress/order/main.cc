@@ -161,9 +161,7 @@ void print_result(const ExploreRequest &request, const ExploreResult &result)
                static_cast<double>(result.schedules) / std::max(result.seconds, 1e-6),
                result.given_up == 0 ? "" : fmt::format("  {} given up: too many steps", result.given_up),
                request.keeps_ends ? fmt::format("  {} ends {:016x}", result.ends, result.ends_digest) : "",
-               result.is_complete  ? "  complete"
-               : request.is_search ? fmt::format("  {:.2g}% of the search", result.progress * 100)
-                                   : "");
+               result.is_complete ? "  complete" : "");
     if (result.failure.empty()) return;
     std::string schedule = fmt::format(" --schedules 1 --seed {}", result.seed);
     for (const auto &[name, strategy] : kStrategies)

@@ -213,7 +213,6 @@ bool Worker::search()
         if (!check() || last.has_outgrown) return false;
         count(last);
         result_.states = search.states();
-        result_.progress = search.progress();
         if (search.has_diverged()) {
             result_.failure = "runs do not repeat: the subject depends on something that is no choice here";
             return true;

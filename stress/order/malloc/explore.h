@@ -34,7 +34,6 @@ struct ExploreNumbers {
     std::uint64_t points = 0; // most places of a schedule where a thread could be switched
     std::uint64_t given_up = 0, states = 0, shared = 0, ends = 0, ends_digest = 0;
     double seconds = 0; // of processor time
-    double progress = 0; // of a search that is not complete, from 0 to 1
     bool is_complete = false; // a search: there is no other schedule
     std::uint64_t seed = 0; // of the random schedule that failed
 };

@@ -165,19 +165,29 @@ void start(Blocks &blocks, unsigned self, unsigned threads)
     blocks.free(next * 8);
 }
 
-void exchange(Blocks &blocks, unsigned self, unsigned threads)
+void exchange_some(Blocks &blocks, unsigned self, unsigned threads, unsigned count)
 {
     const unsigned next = (self + 1) % threads;
-    for (unsigned i = 0; i < 2; ++i) {
+    for (unsigned i = 0; i < count; ++i) {
         blocks.allocate(self * 8 + i, size_of(self + i));
         blocks.give(self * 8 + i);
     }
-    for (unsigned i = 0; i < 2; ++i) {
+    for (unsigned i = 0; i < count; ++i) {
         blocks.take(next * 8 + i);
         blocks.free(next * 8 + i);
         blocks.allocate(self * 8 + 4 + i, size_of(self + i));
     }
-    for (unsigned i = 0; i < 2; ++i) blocks.free(self * 8 + 4 + i);
+    for (unsigned i = 0; i < count; ++i) blocks.free(self * 8 + 4 + i);
+}
+
+void exchange(Blocks &blocks, unsigned self, unsigned threads)
+{
+    exchange_some(blocks, self, threads, 2);
+}
+
+void exchange_one(Blocks &blocks, unsigned self, unsigned threads)
+{
+    exchange_some(blocks, self, threads, 1);
 }
 
 void remote_free(Blocks &blocks, unsigned self, unsigned threads)
@@ -281,6 +291,7 @@ void trim_beside(Blocks &blocks, unsigned self, unsigned)
 constexpr Scenario kScenarios[] = {
     {"start", "the first calls of the process, by several threads", start, true},
     {"exchange", "blocks that each thread frees for the next one", exchange},
+    {"exchange-one", "a block that each thread frees for the next one: small enough for a whole search", exchange_one},
     {"remote-free", "a list of remote frees that its owner takes, beside its own frees", remote_free},
     {"thread-end", "blocks that are freed while their thread ends", thread_end},
     {"adoption", "heaps of ended threads that another one takes over", adoption},

@@ -157,16 +157,6 @@ bool Search::next()
     return true;
 }
 
-double Search::progress() const
-{
-    double done = 0, part = 1;
-    for (const Node &node : path_) {
-        part /= node.count;
-        done += part * node.choice;
-    }
-    return done;
-}
-
 unsigned Uniform::decide(Choice kind, unsigned count)
 {
     if (random_() % (kind == Choice::thread ? 8 : 4) != 0) return 0;

@@ -67,9 +67,6 @@ class Search final : public Chooser {
     bool next();
 
     std::size_t states() const { return known_.size(); }
-    // The part of the search that is done, if each alternative of a choice had as many runs behind it as the others: a rough
-    // measure (Knuth 1975), since what is known is not entered again.
-    double progress() const;
     // Whether a run met other choices than the one before it, after the same ones: then runs do not repeat.
     bool has_diverged() const { return has_diverged_; }
 

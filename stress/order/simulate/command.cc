@@ -160,12 +160,13 @@ int simulate_run(const SimulateOptions &options, const std::function<std::string
     const auto passed = [&] { return std::chrono::duration<double>(clock::now() - begin).count(); };
     std::set<std::uint64_t> failed;
     std::uint64_t run = 0;
-    for (; run < kept || (options.programs == 0 ? passed() < options.seconds : run < kept + options.programs); ++run) {
+    for (; failed.size() < options.failures &&
+           (run < kept || (options.programs == 0 ? passed() < options.seconds : run < kept + options.programs));
+         ++run) {
         const std::uint64_t seed = run < kept ? seeds[run] : first + (run - kept);
         const int status = run_in_child(options, seed, load);
         if (status == kBadInput) return kBadInput;
         if (status != 0) failed.insert(seed);
-        if (failed.size() >= options.failures) break;
     }
     fmt::print("{} programs from seed {}, {} schedules each at most, in {:.0f} s: {} failed\n", run, first,
                options.schedules + 1, passed(), failed.size());
