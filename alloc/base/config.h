@@ -40,7 +40,7 @@ enum {
      * clamp(CREDIT_LEAST_BYTES / block size, CREDIT_LEAST, CREDIT_MAX). */
     OVERFLOWS_MAX = 8,
     CREDIT_LEAST = 2,
-    CREDIT_LEAST_BYTES = 8 * 1024,
+    CREDIT_LEAST_BYTES = 16 * 1024,
 
     /* What bins may hold is bought from a purse (superslab/purse.h). A class that could not buy enough takes at most 1/2
      * (1 >> USED_SHARE_LOG2) of its blocks in use. */

@@ -229,10 +229,11 @@ TEST_F(Sampler, AListThatGoesBackTakesItsChoices)
             for (void *block : blocks) live += tag_slab_class(pagemap_tag(block)) == c;
             int with_choices = 0;
             for (void *block : blocks) {
-                const bool parks = self->credits[c] == 0 && state.kept == 0 && self->heads[c] != nullptr;
+                const bool is_lent = tag_slab_class(pagemap_tag(block)) != c; // by another class
+                const bool parks = !is_lent && self->credits[c] == 0 && state.kept == 0 && self->heads[c] != nullptr;
                 const bool has_choices = parks && state.aside[state.bin] != nullptr;
                 const uint32_t parked = self->heap->parked;
-                live -= tag_slab_class(pagemap_tag(block)) == c;
+                live -= !is_lent;
                 if (is_long) self->sampler = nullptr;
                 hak_free(block);
                 const Cached now = cached(c);

@@ -303,18 +303,23 @@ static struct block *take_marked(struct slab *slab)
     for (; left > 0 && word < end; word++, start += (size_t)WORD_BITS * block_bytes) {
         uint64_t bits = *word;
         if (bits == 0) continue;
-        if (bits == ~0ull && left >= WORD_BITS) { /* a row, as in a slab that has just begun */
-            struct block *last = block_at(start, WORD_BITS - 1, block_bytes);
-            link_set(link, block_at(start, 0, block_bytes));
-            link_row(block_at(start, 0, block_bytes), last, block_bytes);
-            link = &last->next;
-            left -= WORD_BITS;
-            bits = 0;
-        }
-        for (; bits != 0 && left > 0; bits &= bits - 1, left--) {
-            struct block *block = block_at(start, (uint32_t)__builtin_ctzll(bits), block_bytes);
+        while (bits != 0 && left > 0) {
+            const uint32_t bit = (uint32_t)__builtin_ctzll(bits);
+            struct block *block = block_at(start, bit, block_bytes);
             link_set(link, block);
             link = &block->next;
+            left--;
+            bits &= bits - 1;
+            if ((bits >> bit & 2) == 0) continue;
+            /* A row of blocks, as in a slab that has just begun. */
+            const uint64_t others = ~bits >> bit >> 1;
+            uint32_t more = others != 0 ? (uint32_t)__builtin_ctzll(others) : WORD_BITS - 1 - bit;
+            if (more > left) more = left;
+            struct block *last = block_at((char *)block, more, block_bytes);
+            link_row(block, last, block_bytes);
+            link = &last->next;
+            left -= more;
+            bits &= ~(((1ull << more) - 1) << bit << 1);
         }
         *word = bits;
     }

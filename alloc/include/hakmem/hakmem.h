@@ -80,7 +80,7 @@ HAKMEM_API size_t hak_purge(void) HAKMEM_NOTHROW;
 /* As hak_purge, and takes back what other threads keep, whether they run or sleep: parked lists of free blocks, blocks
  * that others freed for them, empty slabs, and unused memory inside slabs. It cannot reach two things of another thread,
  * which stay until that thread allocates or frees again: for each size class the newest list of free blocks (at most 64
- * KiB, or 512 KiB after long swings; 8 KiB once the thread has freed much more of the class than it allocated), and the
+ * KiB, or 512 KiB after long swings; 16 KiB once the thread has freed much more of the class than it allocated), and the
  * blocks of other threads that it has freed and not yet handed over (at most 16 KiB for each of 256 pages). A thread that
  * is inside the allocator at the moment is passed over; it gives back by itself. A thread that comes to a slow path
  * during the visit waits until the step ends, at most the time that it takes to trim the slabs of one size class. */
