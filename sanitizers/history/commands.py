@@ -165,13 +165,13 @@ def suite_of(options):
 
 
 def run_matrix(options, store):
-    """Every version of versions.tsv that has no line yet, and then the page."""
+    """What versions.tsv has and no line answers yet, and then the page."""
     known = matrix.read_versions(options.root / "sanitizers/versions.tsv")
     words = ["git", "-C", str(options.root), "describe", "--always", "--dirty", "--abbrev=12"]
     commit = subprocess.run(words, capture_output=True, text=True).stdout.strip() or "unknown"
     runner = matrix.Runner(suite_of(options), store, store.root / "matrix.ndjson", options.offline, commit)
     unreached = matrix.run_all(known, runner, options.jobs, say)
-    for file in matrix.write_page(known, runner.out):
+    for file in matrix.write_page(options.root, known, runner.out) if runner.seen else ():
         say(f"wrote {file}")
     if unreached:
         say(f"skipped: {unreached}")
@@ -214,7 +214,8 @@ def run(options):
         recall(picked)
         return 0
     if options.page:
-        for file in matrix.write_page(matrix.read_versions(options.root / "sanitizers/versions.tsv"), options.page):
+        known = matrix.read_versions(options.root / "sanitizers/versions.tsv")
+        for file in matrix.write_page(options.root, known, options.page):
             say(f"wrote {file}")
         return 0
     store = versions.Store(options.store or options.root / "build/history")

@@ -108,8 +108,8 @@ def complaint(status, text):
 
 
 def shown(detail):
-    """One line of how it failed, without addresses, which differ from run to run."""
-    line = " ".join(detail.split())
+    """One line of how it failed, without addresses and folders of libraries, which differ from run to run."""
+    line = re.sub(r"(?<![\w.~-])/(?:[\w.+~:-]+/)*(?=lib[\w.+~-]*\.so)", "", " ".join(detail.split()))
     return re.sub(r"0x[0-9a-f]{9,15}\b", "ADDRESS", line)[:150]
 
 

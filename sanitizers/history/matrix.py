@@ -1,7 +1,7 @@
 """ci/history --matrix: each check of conform and each scenario of a short `all`, on each version of versions.tsv.
 
-Each version's answers are one JSON line in build/history/matrix.ndjson, so that a run that was cut continues with the
-next version. matrix_page.py draws them.
+Each part of a version is one JSON line in build/history/matrix.ndjson, so that a run that was cut continues with the
+next part. A part that had no answer is tried again. matrix_page.py draws the lines.
 """
 
 import collections
@@ -23,30 +23,10 @@ from matrix_page import short
 
 COLUMNS = "project version date".split()
 Version = collections.namedtuple("Version", COLUMNS)
-CHECKS = "conform --memory-cap 2048"
-SCENARIOS = "all --ops 10000 --threads 4 --seed 1"
-SECONDS = 3600  # for one part of one version
-PARTS = ("quick", "scenarios", "slow")  # the page has each version early
-ANSWERS = ("conform", "scenarios")
-ABOUT = (
-    "library",
-    "suite",
-    "commit",
-    "machine",
-    "day",
-)  # cells of a line that a version with the same library takes over
-# The checks of conform that take half a second or more.
-SLOW = """
-realloc-too-large-keeps-block realloc-of-aligned calloc-after-dirty-free calloc-to-the-last-byte calloc-slack
-calloc-after-trim calloc-with-huge-pages calloc-after-shrink calloc-after-grow calloc-after-remote-free
-free-after-owner-ended caches-of-ended-threads late-free-of-large key-above-32 small-stack
-fork-while-a-stream-is-held malloc-in-atfork-handlers fork-while-getting-memory fork-while-giving-back-memory
-fork-child-forks fork-from-a-thread tls-of-a-module static-tls-left no-files-left munmap-fails mapping-limit
-purge-of-one-page small-out-of-data large-out-of-data small-out-of-address-space large-out-of-address-space
-phases-of-other-sizes realloc-retention trim-gives-back lost-frees lost-frees-of-others lost-in-bursts
-last-and-first-moments one-class-at-once waits-that-signals-end held-up-by-a-signal more-than-16-bits settings
-helpers-mask-signals no-cancellation-point signals-all-the-time beside-a-wait-for-memory
-""".split()
+SECONDS = 7200  # for one part of one version
+PARTS = ("conform", "scenarios")
+ANSWERS = ("passed", "failed", "skipped", "capped")  # keys of a part; `passed` is a list, the others say how
+ABOUT = ("library", "suite", "commit", "machine", "day")  # a version with the same library takes these over
 
 
 def read_versions(path):
@@ -64,32 +44,71 @@ def read_versions(path):
 
 
 def read_lines(path):
-    """{version: what was seen}, its parts together. A line that was cut is left out."""
+    """{version: what was seen}, its parts together. A line that cannot be read, such as one that was cut, is left out."""
     seen = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
+    for text in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []:
         try:
-            add_line(seen, json.loads(line))
-        except (ValueError, KeyError, TypeError):
+            line = json.loads(text)
+        except ValueError:
             continue
+        if is_line(line):
+            add_line(seen, line)
     return seen
 
 
+def is_line(line):
+    if not isinstance(line, dict) or not isinstance(line.get("version"), str):
+        return False
+    if "cannot" in line:
+        return isinstance(line["cannot"], str)
+    types = dict(passed=list, failed=dict, skipped=dict, capped=dict)
+    return (
+        all(isinstance(line.get(key), str) for key in ABOUT)
+        and isinstance(line.get("faults"), dict)
+        and all(
+            isinstance(line[part], dict)
+            and all(isinstance(line[part].get(key), kind) for key, kind in types.items())
+            and all(isinstance(how, list) and len(how) == 3 for how in line[part]["failed"].values())
+            for part in PARTS
+            if part in line
+        )
+    )
+
+
 def add_line(seen, line):
+    """A later answer to a check replaces an earlier one, and an answer replaces the part's fault."""
     version = line["version"]
-    if "cannot" in line or version not in seen or "cannot" in seen[version]:
+    if "cannot" in line:
         seen[version] = line
         return
-    before = seen[version]
-    seen[version] = {**before, **line, "parts": before["parts"] + line["parts"]}
-    for kind in ANSWERS:
-        if kind in before and kind in line:
-            one, two = before[kind], line[kind]
-            seen[version][kind] = {
-                key: one[key] + two[key] if key == "passed" else {**one[key], **two[key]} for key in one
-            }
-        elif kind in before:
-            seen[version][kind] = before[kind]
-    seen[version]["faults"] = before["faults"] + line["faults"]
+    before = seen.get(version, {})
+    before = {} if "cannot" in before else before
+    now = {**before, **line, "about": before.get("about", set()) | {tuple(line[key] for key in ABOUT)}}
+    now["faults"] = {part: fault for part, fault in before.get("faults", {}).items() if part not in line} | line[
+        "faults"
+    ]
+    for part in PARTS:
+        if part in before and part in line:
+            kept = only(before[part], names_of(before[part]) - names_of(line[part]))
+            now[part] = {key: join(kept[key], line[part][key]) for key in ANSWERS}
+    seen[version] = now
+
+
+def join(one, two):
+    return one + two if isinstance(one, list) else {**one, **two}
+
+
+def names_of(part):
+    return {name for key in ANSWERS for name in part.get(key, ())}
+
+
+def only(part, names):
+    return {
+        key: [n for n in part[key] if n in names]
+        if key == "passed"
+        else {n: how for n, how in part[key].items() if n in names}
+        for key in ANSWERS
+    }
 
 
 def run_json(stress, words, library):
@@ -109,35 +128,41 @@ def of_runs(result):
     }
 
 
-def answers(stress, library, words, option, read, names):
-    """({passed: [], failed: {name: [times, runs, how]}, skipped: {name: why}}, fault); what failed runs once more."""
+Part = collections.namedtuple("Part", "words option read")
+RUNS = dict(
+    conform=Part(f"conform --memory-cap {matrix_page.CAP_MIB}".split(), "--only", of_checks),
+    scenarios=Part("all --ops 10000 --threads 4 --seed 1".split(), "--scenario", of_runs),
+)
+
+
+def answers(stress, library, part, names):
+    """(what the part says of these names, all if there are none, or None; fault). What failed runs once more."""
+    words, option, read = RUNS[part]
     result, fault = run_json(stress, [*words, *(word for name in names for word in (option, name))], library)
-    seen = read(result) if result else {}
-    failed = {name: [1, 1, judge.shown(how)] for name, (status, how) in seen.items() if status == "fail"}
+    if result is None:
+        return None, fault
+    said = dict(passed=[], failed={}, skipped={}, capped={})
+    for name, (status, how) in read(result).items():
+        if status == "pass":
+            said["passed"].append(name)
+        elif status == "fail":
+            said["failed"][name] = [1, 1, judge.shown(how)]
+        elif status == "memory cap":
+            said["capped"][name] = judge.shown(how)
+        else:
+            said["skipped"][name] = judge.shown(how if status == "skip" else f"{status}: {how}")
+    failed = said["failed"]
     if failed:
         again, _ = run_json(stress, [*words, *(word for name in failed for word in (option, name))], library)
         for name, (status, _) in (read(again) if again else {}).items():
             failed[name][0] += status == "fail"
             failed[name][1] += 1
-    passed = [name for name, (status, _) in seen.items() if status == "pass"]
-    skipped = {
-        name: judge.shown(how) for name, (status, how) in seen.items() if status not in ("pass", "fail")
-    }  # the memory cap, too
-    return dict(passed=passed, failed=failed, skipped=skipped), fault
-
-
-def only(seen, names):
-    return {
-        key: [n for n in cells if n in names] if key == "passed" else {n: cells[n] for n in cells if n in names}
-        for key, cells in seen.items()
-    }
+    return said, ""
 
 
 def checks_of(stress):
-    """{part: names}: the quick checks of conform, and the slow ones."""
     done = subprocess.run([str(stress), "conform", "--list"], capture_output=True, text=True, check=True)
-    names = [line.split()[0] for line in done.stdout.splitlines() if line.strip() and not line.startswith(" ")]
-    return dict(quick=[name for name in names if name not in SLOW], slow=[name for name in names if name in SLOW])
+    return [line.split()[0] for line in done.stdout.splitlines() if line.strip() and not line.startswith(" ")]
 
 
 def digest_of(folder):
@@ -162,9 +187,15 @@ class Runner:
                 file.write("\n")
         self.running = collections.defaultdict(threading.Lock)  # by digest: equal libraries run one after the other
 
-    def has(self, version, part):
+    def lacks(self, version, part):
+        """The names of a part that have no answer yet, or None if all have one. No name: all scenarios."""
         seen = self.seen.get(version, {})
-        return "cannot" in seen or part in seen.get("parts", ())
+        if "cannot" in seen:
+            return None
+        if part == "scenarios":
+            return None if part in seen else []
+        told = names_of(seen.get(part, {}))
+        return [name for name in self.checks if name not in told] or None
 
     def result(self, version, part):
         """The line of one part of one version, also kept in the file. Raises versions.OutOfReach."""
@@ -178,28 +209,27 @@ class Runner:
             return self.keep(dict(version=version, cannot=str(fault)))
         digest = digest_of(library.parent)
         with self.lock:
-            mine, line = self.running[digest, part], dict(version=version, parts=[part], faults=[])
-        kind = "scenarios" if part == "scenarios" else "conform"
+            mine, line = self.running[digest, part], dict(version=version, faults={})
+        names = self.lacks(version, part)
         with mine:
             for other in list(self.seen.values()):
-                if other.get("library") == digest and other["suite"] == self.suite and part in other["parts"]:
+                is_same = other.get("library") == digest and other["suite"] == self.suite and part in other
+                if is_same and names_of(other[part]).issuperset(names):
                     same = other.get("same_as") or other["version"]
-                    line.update({key: other[key] for key in ABOUT}, same_as=same, faults=other["faults"])
-                    line[kind] = other[kind] if part == "scenarios" else only(other[kind], self.checks[part])
+                    line.update({key: other[key] for key in ABOUT}, same_as=same)
+                    line[part] = only(other[part], set(names) or names_of(other[part]))
                     return self.keep(line)
             line.update(library=digest, suite=self.suite, commit=self.commit, machine=machine())
             line["day"] = str(datetime.date.today())
-            how = (
-                (SCENARIOS.split(), "--scenario", of_runs, [])
-                if part == "scenarios"
-                else (CHECKS.split(), "--only", of_checks, self.checks[part])
-            )
-            line[kind], fault = answers(self.stress, library, *how)
-            line["faults"] += [f"{part}: {fault}"] if fault else []
+            said, fault = answers(self.stress, library, part, names)
+            line.update({"faults": {part: fault}} if said is None else {part: said})
             return self.keep(line)
 
     def keep(self, line):
         with self.lock:
+            before = self.seen.get(line["version"], {}).get("faults", {})
+            if line.get("faults") and line["faults"].items() <= before.items():
+                return line  # the same fault as the time before
             add_line(self.seen, line)
             with open(self.out, "a", encoding="utf-8") as file:
                 file.write(json.dumps(line, sort_keys=True) + "\n")
@@ -210,22 +240,22 @@ def shown(line):
     if "cannot" in line:
         return f"cannot: {line['cannot']}"
     words = [f"the same library as {short(line['same_as'])}"] if "same_as" in line else []
-    for kind in ANSWERS:
-        if kind in line:
-            words.append(f"{len(line[kind]['passed'])} pass, {len(line[kind]['failed'])} fail")
-    return "; ".join([*words, *line["faults"]])
+    for part in PARTS:
+        if part in line:
+            words.append(f"{len(line[part]['passed'])} pass, {len(line[part]['failed'])} fail")
+    return "; ".join([*words, *line["faults"].values()])
 
 
 def run_all(rows, runner, jobs, say):
-    """Runs the parts that have no line yet, the quick checks of all versions first. Returns the first reason why a
-    registry is out of reach, or ""."""
+    """Runs what has no answer yet, conform on all versions first. Returns the first reason why a registry is out of
+    reach, or ""."""
     unreached = {}
 
     def one(job):
         part, version = job
         started = time.monotonic()
         try:
-            if version not in unreached and not runner.has(version, part):
+            if version not in unreached and runner.lacks(version, part) is not None:
                 say(f"{version}: {part}: {shown(runner.result(version, part))}; {time.monotonic() - started:.0f} s")
         except versions.OutOfReach as fault:
             unreached[version] = f"{version}: {fault}"
@@ -236,22 +266,26 @@ def run_all(rows, runner, jobs, say):
     return next(iter(unreached.values()), "")
 
 
-def write_page(rows, data):
+def write_page(root, rows, data):
     """Writes the page beside the data. Returns its paths."""
     seen, paths = read_lines(data), []
+    seen = {row.version: seen[row.version] for row in rows if row.version in seen}
+    if not seen:
+        raise ValueError(f"{data}: no line of ci/history --matrix about a version of sanitizers/versions.tsv")
+    whole, root = data.resolve(), root.resolve()
+    command = f"ci/history --page {whole.relative_to(root) if whole.is_relative_to(root) else data.name}"
     for suffix, draw in ((".html", matrix_page.page), (".svg", matrix_page.svg)):
         path = data.with_suffix(suffix)
-        path.write_text(draw(rows, seen, f"ci/history --page {data.name}"), encoding="utf-8")
+        path.write_text(draw(rows, seen, command), encoding="utf-8")
         paths.append(path)
     return paths
 
 
 def cell(stress, library, check):
     """(command, text, failed): one check or scenario on one library."""
-    words, option, read = CHECKS.split(), "--only", of_checks
-    if check.startswith("all:"):
-        check = check[len("all:") :]
-        words, option, read = SCENARIOS.split(), "--scenario", of_runs
+    part = "scenarios" if check.startswith("all:") else "conform"
+    words, option, read = RUNS[part]
+    check = check.removeprefix("all:")
     result, fault = run_json(stress, [*words, option, check], library)
     command = " ".join(["hakmem-stress", *words, option, check, "--allocator", str(library)])
     if result is None:

@@ -1,14 +1,18 @@
 """The page of ci/history --matrix: for each project a row for each check that failed on one of its versions, and a
 column for each version, the newest first. As HTML whose rows unfold, and as one SVG."""
 
+import collections
 import html
 
-STYLE = """{--card:#fff;--text:#1f2937;--dim:#5b6472;--pass:#bcd9c3;--fail:#c22f2f;--times:#f0a23c;--skip:#e9ecf0;
+STYLE = """{--card:#fff;--text:#1f2937;--dim:#5b6472;--pass:#bcd9c3;--fail:#c22f2f;--times:#f0a23c;--once:#b98ad0;
+--capped:#8fb4e8;--skip:#e9ecf0;
 font:13px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 @media (prefers-color-scheme:dark){%s{--card:#14181f;--text:#e5e7eb;--dim:#a3acba;--pass:#2d553a;--fail:#ee5a5a;--times:#d98c24;
---skip:#2a303a}}
+--once:#9a6cb5;--capped:#3f6aa8;--skip:#2a303a}}
 .pass{fill:var(--pass)}.fail{fill:var(--fail)}.times{fill:var(--times)}
-.skip{fill:var(--skip)}text{fill:var(--text);font-size:11px}.dim{fill:var(--dim)}
+.once{fill:var(--once)}.capped{fill:var(--capped)}.skip{fill:var(--skip)}
+.none{fill:none;stroke:var(--dim);stroke-width:1px;vector-effect:non-scaling-stroke}
+text{fill:var(--text);font-size:11px}.dim{fill:var(--dim)}
 .h{font-weight:600;font-size:13px}.card{fill:var(--card)}"""
 PAGE_STYLE = """body{margin:0 auto;padding:12px;max-width:1256px;background:var(--card);color:var(--text)}
 h1{font-size:20px;margin:4px 0 8px}h2{font-size:16px;margin:26px 0 2px}p{margin:6px 0;max-width:900px}
@@ -18,16 +22,29 @@ summary{display:grid;grid-template-columns:minmax(124px,195px) 1fr;gap:8px;align
 summary::-webkit-details-marker{display:none}summary span{overflow-wrap:anywhere;line-height:1.2;padding:1px 0}
 summary svg{width:100%;height:13px;display:block}summary:hover span,summary:focus span{text-decoration:underline}
 ul{margin:2px 0 10px;padding-left:18px}code{font-size:12px;overflow-wrap:anywhere}.d{color:var(--dim)}
+.l{display:inline-block;margin-right:12px}@media (max-width:480px){td,th{padding-left:6px;font-size:12px}}
 .ends{display:grid;grid-template-columns:minmax(124px,195px) 1fr;gap:8px;color:var(--dim);font-size:12px}
 .ends div{display:flex;justify-content:space-between;gap:14px;white-space:nowrap;min-width:min-content}a{color:inherit}"""
-KINDS = ("conform", "scenarios")
-WORDS = dict(fail="fails", times="fails at times", skip="skipped", **{"pass": "passes"})
+PARTS = ("conform", "scenarios")
+CAP_MIB = 2048  # of memory, for one check of conform
+WORDS = dict(
+    fail="fails",
+    times="fails at times",
+    once="fails",
+    capped="stopped at the memory cap",
+    skip="skipped",
+    **{"pass": "passes"},
+)
 LEGEND = (
     ("pass", "passes"),
     ("fail", "fails, and again when run once more"),
     ("times", "fails, but not when run once more"),
+    ("once", "fails; the second run gave no answer"),
+    ("capped", f"stopped at the memory cap of {CAP_MIB} MiB"),
     ("skip", "skipped"),
+    ("none", "not run"),
 )
+FAILED = ("fail", "times", "once")
 
 
 def short(version):
@@ -40,35 +57,38 @@ def package(version):
     return version.split("/", 2)[1]
 
 
+def kind_of(times, runs):
+    """Of a cell that failed `times` of its `runs`."""
+    return "once" if runs == 1 else "fail" if times == runs else "times"
+
+
 class Project:
-    """What was seen of one project. `cells` are {(check, index of a version): (kind, how)}."""
+    """What was seen of one project. `cells` are {(check, index of a version): (kind, how)}. `versions` have a cell and
+    thus a column, `rows` are all; `cannot` says why a version has none, `faults` why a part of a column is not run."""
 
     def __init__(self, name, rows, seen):
-        self.name, self.versions, self.cannot, self.cells, order = name, [], [], {}, {}
+        self.name, self.rows, self.versions, self.cannot, self.faults, self.cells = name, rows, [], [], [], {}
         for row in rows:
             result = seen.get(row.version, dict(cannot="not run yet"))
-            if "cannot" not in result and not any(
-                result.get(kind, {}).get("passed") for kind in ("conform", "scenarios")
-            ):
-                result = dict(cannot=result["faults"][0])
-            if "cannot" in result:
-                self.cannot.append((row.version, result["cannot"]))
+            found = {(part, *cell) for part in PARTS for cell in self.read(result.get(part, {}))}
+            if not found:
+                why = result.get("cannot") or "; ".join(sorted(set(result["faults"].values()))) or "no answer"
+                self.cannot.append((row.version, why))
                 continue
             self.versions.append(row)
-            for kind in ("conform", "scenarios"):
-                seen_of = result.get(kind, dict(passed=[], skipped={}, failed={}))
-                for check in seen_of["passed"]:
-                    self.put(order, kind, check, "pass", "")
-                for check, how in seen_of["skipped"].items():
-                    self.put(order, kind, check, "skip", how)
-                for check, (times, runs, how) in seen_of["failed"].items():
-                    self.put(order, kind, check, "fail" if times == runs else "times", how)
-        self.checks = sorted(order, key=lambda check: (check[0] != "conform", check[1]))
-        self.failed = [check for check in self.checks if any(kind in ("fail", "times") for kind, _ in self.of(check))]
+            self.faults += [(row.version, f"{part}: {why}") for part, why in result["faults"].items()]
+            for part, check, kind, how in found:
+                self.cells[(part, check), len(self.versions) - 1] = (kind, how)
+        self.checks = sorted({check for check, _ in self.cells}, key=lambda check: (check[0] != "conform", check[1]))
+        self.failed = [check for check in self.checks if any(kind in FAILED for kind, _ in self.of(check))]
 
-    def put(self, order, part, check, kind, how):
-        order[part, check] = True
-        self.cells[(part, check), len(self.versions) - 1] = (kind, how)
+    @staticmethod
+    def read(part):
+        """(check, kind, how) of each cell of one part of one version."""
+        yield from ((check, "pass", "") for check in part.get("passed", ()))
+        yield from ((check, kind_of(*seen), how) for check, (*seen, how) in part.get("failed", {}).items())
+        yield from ((check, "skip", how) for check, how in part.get("skipped", {}).items())
+        yield from ((check, "capped", how) for check, how in part.get("capped", {}).items())
 
     def of(self, check):
         """(kind, how) of each version, newest first."""
@@ -85,13 +105,23 @@ class Project:
         return [run for run in found if run[0]]
 
     def turns(self, check):
-        """[(what, version)]: the versions that broke or mended it, newest first. Versions that skip it are left out."""
-        told = [(kind, row) for (kind, _), row in zip(self.of(check), self.versions) if kind not in ("", "skip")]
+        """[(what, version, others)]: where it broke or was mended, newest first. `others` are the versions between the
+        one that differs and the one before that has an answer: the change may have come with any of them."""
+        answer = {row: kind for (kind, _), row in zip(self.of(check), self.versions) if kind in ("pass", *FAILED)}
+        told = [index for index, row in enumerate(self.rows) if row in answer]
         found = []
-        for (kind, row), (before, _) in zip(told, told[1:]):
-            if (kind == "pass") != (before == "pass"):
-                found.append(("mended" if kind == "pass" else "broken", row.version))
+        for newer, older in zip(told, told[1:]):
+            passes, passed = (answer[self.rows[index]] == "pass" for index in (newer, older))
+            if passes != passed:
+                others = [row.version for row in self.rows[newer + 1 : older]]
+                found.append(("mended" if passes else "broken", self.rows[newer].version, others))
         return found
+
+
+def turn_text(what, version, others):
+    if len(others) > 1:
+        return f"{what} in {short(version)} or one of the {len(others)} versions before it"
+    return f"{what} in {' or '.join(short(one) for one in (version, *others))}"
 
 
 def projects_of(rows, seen):
@@ -141,16 +171,18 @@ def runs_list(project, check):
         lines.append(
             f"<li>{span}: {WORDS[kind]}{text}<br><code>{html.escape(command_of(check, newest.version))}</code></li>"
         )
-    turns = "; ".join(f"{what} in {html.escape(short(version))}" for what, version in project.turns(check))
+    turns = html.escape("; ".join(turn_text(*turn) for turn in project.turns(check)))
     head = f"<p class=d>{turns}</p>" if turns else ""
     return f"{head}<ul>{''.join(lines)}</ul>"
 
 
 def counts(project):
-    """(versions, checks that failed on one of them, that fail on the newest, times mended, times broken)"""
-    newest = sum(project.of(check)[0][0] in ("fail", "times") for check in project.failed)
-    turns = [what for check in project.failed for what, _ in project.turns(check)]
-    return len(project.versions), len(project.failed), newest, turns.count("mended"), turns.count("broken")
+    """(versions, checks that failed on one of them, that fail on the newest, that it was not asked, times mended, times
+    broken)"""
+    newest = [project.of(check)[0][0] for check in project.failed]
+    turns = [what for check in project.failed for what, *_ in project.turns(check)]
+    failing = sum(kind in FAILED for kind in newest)
+    return len(project.versions), len(newest), failing, newest.count(""), turns.count("mended"), turns.count("broken")
 
 
 def section(project):
@@ -170,31 +202,41 @@ def section(project):
             f"<details><summary><span>{html.escape(name_of(check))}</span>{strip(project, check)}</summary>"
             f"{runs_list(project, check)}</details>"
         )
-    if project.cannot:
+    for what, told in (("versions without a column", project.cannot), ("parts without an answer", project.faults)):
         lines = "".join(
             f"<li>{html.escape(package(version))} {html.escape(short(version))}: {html.escape(why)}</li>"
-            for version, why in project.cannot
+            for version, why in told
         )
-        parts.append(
-            f"<details><summary><span class=d>{len(project.cannot)} without a column</span></summary><ul>{lines}</ul></details>"
-        )
+        if told:
+            head = f"<span class=d>{len(told)} {what}</span>"
+            parts.append(f"<details><summary>{head}</summary><ul>{lines}</ul></details>")
     return "".join(parts)
 
 
-def facts(seen):
-    ran = [result for result in seen.values() if any(result.get(kind, {}).get("passed") for kind in KINDS)]
-    days = sorted({result["day"] for result in ran})
-    machines = "; ".join(sorted({result["machine"] for result in ran}))
-    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "no day"
-    commits = ", ".join(sorted({result["commit"] for result in ran}))
-    return len(ran), len({result["library"] for result in ran}), span, machines, commits
+def facts(projects, seen):
+    """(versions with a column, different libraries of them, days, machines, commits of the suite)"""
+    ran = [seen[row.version] for project in projects for row in project.versions]
+    libraries = {result["library"] for result in ran}
+    about = set().union(*(result["about"] for result in ran))
+    commits, machines, days = (sorted({cells[index] for cells in about}) for index in (2, 3, 4))
+    span = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "no day"
+    return len(ran), len(libraries), span, "; ".join(machines), ", ".join(commits)
+
+
+def capped_text(projects):
+    """Which checks the cap stopped, and on how many versions."""
+    names = collections.Counter(
+        check[1] for project in projects for (check, _), (kind, _) in project.cells.items() if kind == "capped"
+    )
+    told = ", ".join(f"{name} on {count} version{'s' * (count > 1)}" for name, count in sorted(names.items()))
+    return f" The cap stopped {told}." if told else ""
 
 
 def page(rows, seen, command):
     projects = projects_of(rows, seen)
-    ran, different, span, machines, commits = facts(seen)
+    ran, different, span, machines, commits = facts(projects, seen)
     legend = "".join(
-        f'<svg width="13" height="13" viewBox="0 0 1 1"><rect class="{kind}" width="1" height="1"/></svg> {words} &nbsp; '
+        f'<span class=l><svg width="13" height="13" viewBox="0 0 1 1"><rect class="{kind}" width="1" height="1"/></svg> {words}</span> '
         for kind, words in LEGEND
     )
     table = "".join(
@@ -204,19 +246,21 @@ def page(rows, seen, command):
         for project in projects
     )
     heads = "".join(
-        f"<th scope=col>{word}</th>" for word in ("", "versions", "ever failed", "fail now", "mended", "broken")
+        f"<th scope=col>{word}</th>"
+        for word in ("", "versions", "ever failed", "fail on the newest", "not run on it", "mended", "broken")
     )
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>Every version of other mallocs</title><style>:root{STYLE % ":root"}
+<title>Versions of other mallocs</title><style>:root{STYLE % ":root"}
 {PAGE_STYLE}</style>
-<h1>Every version of other mallocs</h1>
-<p>{ran} versions, of which {different} differ as libraries: each check of <code>hakmem-stress conform</code> and each scenario of
+<h1>Versions of other mallocs</h1>
+<p>{ran} of {len(rows)} versions, with {different} different libraries: checks of <code>hakmem-stress conform</code> and scenarios of
 <code>hakmem-stress all</code>. A column is a version, the newest at the left; a row is a check that failed on one of them. Open
 a row for what it said and for the command of a cell: with another version in it, the command is that of another cell.</p>
 <p>{legend}</p>
-<p class=d>{span}, {html.escape(machines)}, suite of commit {html.escape(commits)}; <code>{html.escape(command)}</code>. Each library is built by
-the recipe of sanitizers/history/versions.py, not by the options of its users. A check that finds a bug by chance may
-pass on a version that has it. Rows say what a check saw, not how much it matters.</p>
+<p class=d>{span}, {html.escape(machines)}, suite of commit {html.escape(commits)}; drawn by <code>{html.escape(command)}</code>. The crates are built by
+sanitizers/history/versions.py, not by the options of their users; what PyPI and Debian have was built by its makers. A check
+that finds a bug by chance may pass on a version that has it: then the version in which it broke or was mended is wrong,
+too. Rows say what a check saw, not how much it matters. A check takes {CAP_MIB} MiB at most.{html.escape(capped_text(projects))}</p>
 <table><thead><tr>{heads}</tr></thead><tbody>{table}</tbody></table>
 {"".join(section(project) for project in projects)}
 </html>
@@ -256,14 +300,14 @@ def panel(project, x, y):
 
 def svg(rows, seen, command):
     projects = [project for project in projects_of(rows, seen) if project.versions]
-    ran, different, span, machines, commits = facts(seen)
+    ran, different, span, machines, commits = facts(projects, seen)
     bottoms, parts = [96, 96], []
     for project in projects:
         column = bottoms.index(min(bottoms))
         parts.append(panel(project, 10 + column * (WIDE + 10), bottoms[column]))
         bottoms[column] += HEAD + len(project.failed) * TALL + GAP
     head = [
-        f'<text class="h" x="10" y="22">{ran} versions of other mallocs, {different} different libraries: checks of conform, and scenarios of a short all</text>',
+        f'<text class="h" x="10" y="22">{ran} of {len(rows)} versions of other mallocs, {different} different libraries: checks of conform, and scenarios of a short all</text>',
         f'<text class="dim" x="10" y="40">The newest version at the left; only checks that failed on a version. {span}, {html.escape(machines)}, suite of commit {html.escape(commits)}: {html.escape(command)}</text>',
     ]
     x = 10
@@ -271,8 +315,8 @@ def svg(rows, seen, command):
         head.append(
             f'<rect class="{kind}" x="{x}" y="54" width="12" height="12"/><text x="{x + 17}" y="64">{words}</text>'
         )
-        x += 40 + 6.2 * len(words)
+        x += 36 + 5.9 * len(words)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1280 {max(bottoms)}"><title>Every version of other mallocs</title>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1280 {max(bottoms)}"><title>Versions of other mallocs</title>'
         f'<style>svg{STYLE % "svg"}</style><rect class="card" width="1280" height="{max(bottoms)}"/>{"".join(head)}{"".join(parts)}</svg>\n'
     )

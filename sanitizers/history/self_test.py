@@ -1,4 +1,6 @@
-"""Tests of ci/history, with a suite and libraries that are stand-ins: python3 -B sanitizers/history/self_test.py"""
+"""Tests of ci/history, with a suite and libraries that are stand-ins: python3 -B sanitizers/history/self_test.py
+
+More than 400 lines: all tests share the stand-ins at the top."""
 
 import collections
 import contextlib
@@ -291,11 +293,14 @@ class Store(unittest.TestCase):
         self.done = self.history("--matrix", "--offline")
         return matrix.read_lines(self.store / "matrix.ndjson")
 
-    def asked(self):
+    def log(self):
         log = pathlib.Path(f"{self.stress}.log")
-        return len(log.read_text().splitlines()) if log.exists() else 0
+        return log.read_text().splitlines() if log.exists() else []
 
-    def test_the_matrix_keeps_a_line_a_version_and_continues(self):
+    def asked(self):
+        return len(self.log())
+
+    def test_the_matrix_keeps_a_line_for_each_part_and_continues(self):
         self.library("pypi/tbb/1.0", **{"free-sized": "fail"})
         self.library("pypi/tbb/2.0", **{"free-sized": "fail", "chance": True})
         self.library("pypi/tbb/3.0", **{"reallocarr": "skip", "all:mid": "fail"})
@@ -308,14 +313,67 @@ class Store(unittest.TestCase):
         with open(self.store / "matrix.ndjson", "a") as file:
             file.write('{"version": "pypi/tbb/2')  # a run was cut here
         seen = self.matrix("3.0", "2.0", "1.0")
-        self.assertEqual(5, self.asked() - before)  # --list, three parts, and a failure once more: of 1.0 only
+        self.assertEqual(4, self.asked() - before)  # --list, two parts, and a failure once more: of 1.0 only
         self.assertEqual({"free-sized": [2, 2, "at ADDRESS"]}, seen["pypi/tbb/1.0"]["conform"]["failed"])
+        before = self.asked()
+        self.stress.write_text(STRESS.replace("it loses", "it loses\\nnew  it is new"))
+        seen = self.matrix("1.0")
+        self.assertIn("conform --memory-cap 2048 --only new ", self.log()[-1])
+        self.assertEqual(2, self.asked() - before)  # --list, and the check that is new
+        self.assertEqual(["reallocarr", "lost-frees", "new"], seen["pypi/tbb/1.0"]["conform"]["passed"])
+
+    def test_a_part_without_an_answer_is_tried_again(self):
+        self.library("pypi/tbb/1.0", hang=1)
+        usual, matrix.SECONDS = matrix.SECONDS, 1
+        try:
+            for _ in range(2):
+                seen = self.matrix("1.0")["pypi/tbb/1.0"]
+        finally:
+            matrix.SECONDS = usual
+        self.assertEqual({part: "ran past 1 s" for part in matrix.PARTS}, seen["faults"])
+        self.assertEqual(2, len((self.store / "matrix.ndjson").read_text().splitlines()))
+        self.assertIn("tbb 1.0: ran past 1 s", (self.store / "matrix.html").read_text())
+        self.library("pypi/tbb/1.0")
+        self.assertEqual({}, self.matrix("1.0")["pypi/tbb/1.0"]["faults"])
+
+    def test_each_cell_says_how_sure_it_is(self):
+        self.library("pypi/tbb/1.0", **{"free-sized": "memory cap", "reallocarr": "inconclusive", "lost-frees": "skip"})
+        seen = self.matrix("1.0")["pypi/tbb/1.0"]["conform"]
+        self.assertEqual({"free-sized": "at ADDRESS"}, seen["capped"])
+        self.assertEqual({"reallocarr": "inconclusive: at ADDRESS", "lost-frees": "at ADDRESS"}, seen["skipped"])
+        self.assertIn("The cap stopped free-sized on 1 version.", (self.store / "matrix.html").read_text())
+        self.assertEqual(["once", "fail", "times"], [matrix_page.kind_of(*runs) for runs in ((1, 1), (2, 2), (1, 2))])
+
+    def test_a_page_needs_a_line(self):
+        self.matrix()
+        page = self.root / "other.html"
+        page.write_text("kept")
+        about = {key: "x" for key in matrix.ABOUT}
+        for text in (
+            "",
+            "x",
+            "[]",
+            '{"version": 1}',
+            '{"version": "pypi/tbb/1.0"}',
+            json.dumps({**about, "version": "x"}),
+        ):
+            page.with_suffix(".ndjson").write_text(text)
+            done = self.history("--page", page.with_suffix(".ndjson"))
+            self.assertEqual(2, done.returncode, text)
+            self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+            self.assertEqual("kept", page.read_text())
+
+    def test_a_version_that_passes_nothing_has_a_column(self):
+        names = "free-sized reallocarr lost-frees all:mid all:idle".split()
+        self.library("pypi/tbb/1.0", **{name: "fail" for name in names})
+        self.matrix("1.0")
+        self.assertIn("<td>1</td><td>5</td><td>5</td><td>0</td>", (self.store / "matrix.html").read_text())
 
     def test_equal_libraries_run_once(self):
         for number in ("1.0", "2.0"):
             self.library(f"pypi/tbb/{number}")
         seen = self.matrix("2.0", "1.0")
-        self.assertEqual(4, self.asked())  # --list, and three parts
+        self.assertEqual(3, self.asked())  # --list, and two parts
         self.assertEqual("pypi/tbb/2.0", seen["pypi/tbb/1.0"]["same_as"])
 
     def test_a_version_that_is_out_of_reach_is_tried_again(self):
@@ -332,10 +390,16 @@ class Store(unittest.TestCase):
         known = matrix.read_versions(self.root / "sanitizers/versions.tsv")
         project = matrix_page.projects_of(known, matrix.read_lines(self.store / "matrix.ndjson"))[0]
         check = ("conform", "free-sized")
-        self.assertEqual([("mended", "pypi/tbb/5.0"), ("broken", "pypi/tbb/2.0")], project.turns(check))
+        self.assertEqual([("mended", "pypi/tbb/5.0", []), ("broken", "pypi/tbb/2.0", [])], project.turns(check))
         self.assertEqual([check], project.failed)
-        self.assertEqual((5, 1, 0, 1, 1), matrix_page.counts(project))
+        self.assertEqual((5, 1, 0, 0, 1, 1), matrix_page.counts(project))
         self.assertEqual([("pypi/tbb/6.0", "not run yet")], project.cannot)
+        rows = [matrix.Version("a", f"pypi/tbb/{number}", "-") for number in "5.0 4.5 4.0 3.0 2.0 1.0".split()]
+        seen = matrix.read_lines(self.store / "matrix.ndjson")
+        for text in ("mended in 5.0 or 4.5", "mended in 5.0 or one of the 3 versions before it"):
+            turn = matrix_page.Project("a", rows, seen).turns(check)[0]
+            self.assertEqual(text, matrix_page.turn_text(*turn))
+            seen.pop("pypi/tbb/4.0", None)
         page = (self.store / "matrix.html").read_text()
         self.assertIn("mended in 5.0; broken in 2.0", page)
         self.assertIn("ci/history --cell pypi/tbb/4.0 free-sized", page)
@@ -381,6 +445,8 @@ class Store(unittest.TestCase):
         )
         self.assertEqual("it needs GLIBC_2.38, which this machine does not have", judge.complaint(2, text))
         self.assertEqual("exit status 2: last", judge.complaint(2, "first\nlast\n\n"))
+        text = "/home/x/build/lib/debian-a-1-2.0-1/libx.so: no TLS; /proc/self/maps"
+        self.assertEqual("libx.so: no TLS; /proc/self/maps", judge.shown(text))
 
     def test_a_find_of_another_bug_stays_unclear(self):
         row = table.Row(*line("one", result="unclear", reason="another bug: a crash").split("\t"))
