@@ -30,7 +30,7 @@ CAP_MIB = 2048  # of memory, for one check of conform
 WORDS = dict(
     fail="fails",
     times="fails at times",
-    once="fails",
+    once="fails, without a second answer",
     capped="stopped at the memory cap",
     skip="skipped",
     **{"pass": "passes"},
