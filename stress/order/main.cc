@@ -233,6 +233,7 @@ int run_malloc(const MallocOptions &options)
         request.seed = options.seed;
         request.seconds = options.seconds;
         const ExploreResult result = explore(request);
+        if (!result.refused.empty()) return bad_input(result.refused);
         print_result(request, result);
         run++;
         failed += !result.failure.empty();

@@ -253,7 +253,7 @@ int pthread_once(pthread_once_t *once, void (*routine)())
 // What pthread_atfork calls. A handler that a run registers goes with the run.
 int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void *library) noexcept
 {
-    if (pages_now != nullptr && (Machine::current() != nullptr || pages_now->is_active)) keys().at_fork(child);
+    if (pages_now != nullptr && (Machine::current() != nullptr || pages_now->is_active)) keys().at_fork(prepare, child);
     if (Machine::current() != nullptr) return 0;
     return ORDER_LIBC(__register_atfork)(prepare, parent, child, library);
 }

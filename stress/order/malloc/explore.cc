@@ -298,6 +298,13 @@ ExploreResult failed(std::string text)
     return result;
 }
 
+ExploreResult refused(std::string text)
+{
+    ExploreResult result;
+    result.refused = std::move(text);
+    return result;
+}
+
 } // namespace
 
 ExploreResult explore(const ExploreRequest &request)
@@ -305,13 +312,13 @@ ExploreResult explore(const ExploreRequest &request)
     if (shared == nullptr) {
         void *start =
             mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (start == MAP_FAILED) return failed("no memory for the explorer");
+        if (start == MAP_FAILED) return refused("the system refuses memory (mmap): free some");
         shared = static_cast<Shared *>(start);
     }
     shared->has_ended = false;
     std::fflush(nullptr);
     const pid_t child = fork();
-    if (child < 0) return failed("the system refuses a process (fork): free some memory or processes");
+    if (child < 0) return refused("the system refuses a process (fork): free some memory or processes");
     if (child == 0) run_child(request);
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}

@@ -40,6 +40,7 @@ struct ExploreNumbers {
 
 struct ExploreResult : ExploreNumbers {
     std::string failure; // empty: none
+    std::string refused; // what the system refused, so that nothing ran; empty: nothing
 };
 
 ExploreResult explore(const ExploreRequest &request);

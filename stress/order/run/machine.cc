@@ -12,6 +12,8 @@ namespace {
 constexpr unsigned kAloneMax = 2000;
 // Accesses of private memory in a row, at most: the thread may wait for a word that no other thread has used so far.
 constexpr unsigned kQuietMax = 100000;
+// Points in a child of fork while no other thread can run, at most. Whole programs have a fifth of them.
+constexpr unsigned kSoleMax = 10000;
 
 void before_write(const volatile void *address, std::size_t bytes)
 {
@@ -47,8 +49,8 @@ Machine::Result Machine::run(unsigned count, const std::function<void(unsigned)>
     body_ = &body;
     result_ = {};
     count_ = count;
-    alone_ = quiet_ = 0;
-    is_alone_ = false;
+    alone_ = quiet_ = sole_ = 0;
+    is_alone_ = has_forked_ = false;
     for (unsigned i = 0; i < count; ++i) {
         has_ended_[i] = false;
         is_fresh_[i] = true;
@@ -96,12 +98,21 @@ void Machine::pause()
         is_fresh_[running_] = false;
         return;
     }
+    if (has_forked_) sole_ = can_another_run() ? 0 : sole_ + 1;
+    if (sole_ > kSoleMax) fail("livelock: the child of a fork spins, and no other thread can run");
     if (result_.points > points_max_) {
         result_.is_given_up = true;
         leave();
     }
     if (++alone_ > kAloneMax) return yield();
     choose_next(true);
+}
+
+bool Machine::can_another_run() const
+{
+    for (unsigned i = 0; i < count_ && !is_alone_; ++i)
+        if (i != running_ && !has_ended_[i] && waits_for_[i] == nullptr) return true;
+    return false;
 }
 
 void Machine::choose_next(bool can_continue)
@@ -368,7 +379,7 @@ void Machine::fork(const std::function<void()> &handlers)
         }
         memory_->join_thread(running_, i);
     }
-    is_alone_ = true;
+    is_alone_ = has_forked_ = true;
     handlers();
     is_alone_ = false;
     for (unsigned i = 0; i < count_; ++i)

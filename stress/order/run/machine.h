@@ -135,6 +135,7 @@ class Machine {
     // step is about.
     void point(const volatile void *key, bool is_write);
     void pause();
+    bool can_another_run() const;
     // Whether no other thread can notice an access. It counts as a plain access then.
     bool is_private(const volatile void *address, unsigned bytes, bool is_write);
     bool is_shared(const volatile void *address, std::size_t bytes, bool is_write);
@@ -162,9 +163,11 @@ class Machine {
     unsigned count_ = 0;
     bool keeps_steps_ = false, ignores_races_ = false;
     bool is_alone_ = false; // in a child that has just been forked
+    bool has_forked_ = false;
     std::uint64_t points_max_ = ~std::uint64_t{0};
     unsigned alone_ = 0; // points since the last switch
     unsigned quiet_ = 0; // private accesses since the last point
+    unsigned sole_ = 0; // in a child of fork, points since another thread could run
     bool is_fresh_[kThreadsMax] = {}; // has made no step
     bool has_ended_[kThreadsMax] = {};
     const void *waits_for_[kThreadsMax] = {};

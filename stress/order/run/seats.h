@@ -62,13 +62,20 @@ class Keys {
     int set(unsigned key, const void *value);
     void at_end(Destructor destructor, void *object) { objects_[now_].emplace_back(destructor, object); }
 
-    // In the child after fork; nullptr: nothing.
-    void at_fork(void (*child)()) { handlers_.push_back(child); }
-    // What the thread that runs calls in the child.
-    void fork() const
+    // Before a fork, and in the child; nullptr: nothing.
+    void at_fork(void (*prepare)(), void (*child)()) { handlers_.push_back({prepare, child}); }
+    std::size_t handlers() const { return handlers_.size(); }
+    // What the thread that forks calls before, last registered first, and then in the child, first registered first. A handler
+    // may register others, which belong to the next fork.
+    void prepare(std::size_t count) const
     {
-        for (void (*handler)() : handlers_)
-            if (handler != nullptr) handler();
+        while (count-- > 0)
+            if (void (*handler)() = handlers_[count].prepare; handler != nullptr) handler();
+    }
+    void fork(std::size_t count) const
+    {
+        for (std::size_t i = 0; i < count; ++i)
+            if (void (*handler)() = handlers_[i].child; handler != nullptr) handler();
     }
 
     void take()
@@ -94,7 +101,10 @@ class Keys {
         Destructor destructor = nullptr;
     };
     std::vector<Key> table_{kKeys}, kept_;
-    std::vector<void (*)()> handlers_;
+    struct Handlers {
+        void (*prepare)() = nullptr, (*child)() = nullptr;
+    };
+    std::vector<Handlers> handlers_;
     std::size_t kept_handlers_ = 0;
     void *values_[Seats::kSeats + 1][kKeys] = {}; // the last row is that of who starts the run
     std::vector<std::pair<Destructor, void *>> objects_[Seats::kSeats + 1];

@@ -1,5 +1,5 @@
 /* canary.c: a malloc for the tests of hakmem-order simulate: cells under one lock, a mapping for each larger block, and a cache of
- * one mapping. CANARY_BUG chooses a bug that only one kind of trouble shows. */
+ * one mapping. CANARY_KIND chooses a bug, most of which only one kind of trouble shows, or how a right malloc meets fork. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -13,7 +13,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BUG_NONE, BUG_RELAXED, BUG_REFUSED, BUG_INTERRUPTED, BUG_FORKED, BUG_CLOCK };
+enum {
+    RIGHT_RESETS,
+    RIGHT_LOCKS,
+    BUG_RELAXED,
+    BUG_REFUSED,
+    BUG_INTERRUPTED,
+    BUG_FORKED,
+    BUG_SPINNING,
+    BUG_CLOCK,
+    BUG_LOADED
+};
 enum { CELL_BYTES = 8192, CELLS = 64, HEAD_BYTES = 4096, KEPT_MS = 1000 };
 
 struct cell {
@@ -26,6 +36,7 @@ static struct cell cells[CELLS];
 static struct cell *free_cells;
 static size_t used;
 static _Atomic(uint32_t) lock;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for RIGHT_LOCKS */
 static char *kept; /* the mapping that was freed last */
 static size_t kept_bytes;
 static uint64_t kept_since_ms;
@@ -39,27 +50,38 @@ static uint64_t now_ms(void)
 
 static void take_lock(void)
 {
+    if (CANARY_KIND == RIGHT_LOCKS) {
+        pthread_mutex_lock(&mutex);
+        return;
+    }
     while (atomic_exchange_explicit(&lock, 1, memory_order_acquire) != 0) {
+        if (CANARY_KIND == BUG_SPINNING) continue;
         long result = syscall(SYS_futex, &lock, FUTEX_WAIT, 1, NULL, NULL, 0);
-        if (CANARY_BUG == BUG_INTERRUPTED && result == -1 && errno == EINTR) return;
+        if (CANARY_KIND == BUG_INTERRUPTED && result == -1 && errno == EINTR) return;
     }
 }
 
 static void release_lock(void)
 {
-    atomic_store_explicit(&lock, 0, CANARY_BUG == BUG_RELAXED ? memory_order_relaxed : memory_order_release);
+    if (CANARY_KIND == RIGHT_LOCKS) {
+        pthread_mutex_unlock(&mutex);
+        return;
+    }
+    atomic_store_explicit(&lock, 0, CANARY_KIND == BUG_RELAXED ? memory_order_relaxed : memory_order_release);
     syscall(SYS_futex, &lock, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* In the child after fork. */
 static void reset_lock(void)
 {
-    if (CANARY_BUG != BUG_FORKED) atomic_store_explicit(&lock, 0, memory_order_relaxed);
+    if (CANARY_KIND != BUG_FORKED && CANARY_KIND != BUG_SPINNING) atomic_store_explicit(&lock, 0, memory_order_relaxed);
 }
 
 __attribute__((constructor)) static void begin(void)
 {
-    pthread_atfork(NULL, NULL, reset_lock);
+    if (CANARY_KIND == BUG_LOADED) __builtin_trap();
+    if (CANARY_KIND == RIGHT_LOCKS) pthread_atfork(take_lock, release_lock, release_lock);
+    else pthread_atfork(NULL, NULL, reset_lock);
 }
 
 static char *kept_take(size_t bytes)
@@ -69,7 +91,7 @@ static char *kept_take(size_t bytes)
     if (start != NULL) kept = NULL;
     if (start != NULL && now_ms() - kept_since_ms > KEPT_MS) {
         munmap(start, bytes);
-        if (CANARY_BUG != BUG_CLOCK) start = NULL;
+        if (CANARY_KIND != BUG_CLOCK) start = NULL;
     }
     release_lock();
     return start;
@@ -80,7 +102,7 @@ static void *mapping_malloc(size_t bytes)
     char *start = kept_take(bytes + HEAD_BYTES);
     if (start == NULL)
         start = mmap(NULL, bytes + HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (CANARY_BUG != BUG_REFUSED && start == MAP_FAILED) return NULL;
+    if (CANARY_KIND != BUG_REFUSED && start == MAP_FAILED) return NULL;
     *(size_t *)start = bytes;
     return start + HEAD_BYTES;
 }

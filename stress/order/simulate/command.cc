@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,9 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <set>
-#include <vector>
+#include <string>
 
 #include "order/malloc/report.h"
 #include "order/simulate/program.h"
@@ -41,8 +40,23 @@ void refuse(const std::string &text)
     fmt::print(stderr, "hakmem-order: {}\n", text);
 }
 
-// In a process of its own, since a malloc reads its options once, and since nothing of a program may reach the next one.
-int run_program(const SimulateOptions &options, std::uint64_t seed, const std::function<std::string(Subject &)> &load)
+// What the process of a program tells.
+struct Told {
+    bool has_ended;
+    std::uint64_t schedules, given_up;
+};
+
+std::string again(const SimulateOptions &options, std::uint64_t seed)
+{
+    std::string text =
+        fmt::format("  again: hakmem-order simulate --allocator {} --seed {} --programs 1", options.allocator, seed);
+    if (options.schedules != SimulateOptions().schedules) text += fmt::format(" --schedules {}", options.schedules);
+    if (options.ignores_races) text += " --ignore-races";
+    return text + "\n";
+}
+
+int run_program(const SimulateOptions &options, std::uint64_t seed, const std::function<std::string(Subject &)> &load,
+                Told &told)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     pin_to_first();
@@ -68,17 +82,25 @@ int run_program(const SimulateOptions &options, std::uint64_t seed, const std::f
     request.points_max = kPointsMax;
     if (options.prints) fmt::print("{}", program_text(program));
     const ExploreResult result = explore(request);
-    if (options.prints) fmt::print("    {} schedules, {} points\n", result.schedules, result.points);
+    if (!result.refused.empty()) {
+        refuse(result.refused);
+        return kBadInput;
+    }
+    told.schedules = result.schedules;
+    told.given_up = result.given_up;
+    if (options.prints)
+        fmt::print("    {} schedules, {} given up, {} points\n", result.schedules, result.given_up, result.points);
     if (result.failure.empty()) return 0;
-    fmt::print("FAILED: program {}: {}\n{}  again: hakmem-order simulate --allocator {} --seed {} --programs 1{}\n",
-               seed, report_with_names(result.failure), program_text(program), options.allocator, seed,
-               options.schedules == SimulateOptions().schedules ? ""
-                                                                : fmt::format(" --schedules {}", options.schedules));
+    fmt::print("FAILED: program {}: {}\n{}{}", seed, report_with_names(result.failure), program_text(program),
+               again(options, seed));
     return kFailed;
 }
 
-int run_in_child(const SimulateOptions &options, std::uint64_t seed, const std::function<std::string(Subject &)> &load)
+// In a process of its own, since a malloc reads its options once, and since nothing of a program may reach the next one.
+int run_in_child(const SimulateOptions &options, std::uint64_t seed, const std::function<std::string(Subject &)> &load,
+                 Told &told)
 {
+    told = {};
     std::fflush(nullptr);
     const pid_t child = fork();
     if (child < 0) {
@@ -86,29 +108,19 @@ int run_in_child(const SimulateOptions &options, std::uint64_t seed, const std::
         return kBadInput;
     }
     if (child == 0) {
-        const int status = run_program(options, seed, load);
+        const int status = run_program(options, seed, load, told);
         std::fflush(nullptr);
+        told.has_ended = true;
         _exit(status);
     }
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-    if (WIFEXITED(status)) return WEXITSTATUS(status);
-    fmt::print("FAILED: program {}: its process died of signal {}\n", seed, WTERMSIG(status));
+    if (told.has_ended && WIFEXITED(status)) return WEXITSTATUS(status);
+    fmt::print("FAILED: program {}: its process {} {}\n{}{}", seed,
+               WIFSIGNALED(status) ? "died of signal" : "ended with status",
+               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), program_text(program_draw(seed)),
+               again(options, seed));
     return kFailed;
-}
-
-// The seeds of a file, each at the beginning of a line. False: there is no such file, or a line has none.
-bool read_seeds(const std::string &file, std::vector<std::uint64_t> &seeds)
-{
-    std::ifstream in(file);
-    std::string line;
-    while (std::getline(in, line)) {
-        if (line.empty() || line[0] == '#') continue;
-        char *end = nullptr;
-        seeds.push_back(std::strtoull(line.c_str(), &end, 10));
-        if (end == line.c_str() || (*end != ' ' && *end != '\0')) return false;
-    }
-    return in.eof();
 }
 
 } // namespace
@@ -129,12 +141,12 @@ CLI::App *simulate_options(CLI::App &app, SimulateOptions &options)
         ->check(not_negative);
     simulate->add_option("--seconds", options.seconds, "of all programs together")
         ->capture_default_str()
-        ->check(not_negative);
-    simulate->add_option("--schedules", options.schedules, "of each program")
+        ->check(CLI::PositiveNumber);
+    simulate
+        ->add_option("--schedules", options.schedules,
+                     "random ones of each program, after one in which nothing is chosen")
         ->capture_default_str()
         ->check(not_negative);
-    simulate->add_option("--seeds", options.seeds,
-                         "FILE: programs that failed once, a seed at the beginning of each line. They run first");
     simulate->add_option("--failures", options.failures, "end when this number of programs has failed")
         ->capture_default_str()
         ->check(CLI::PositiveNumber);
@@ -146,31 +158,30 @@ CLI::App *simulate_options(CLI::App &app, SimulateOptions &options)
 int simulate_run(const SimulateOptions &options, const std::function<std::string(Subject &)> &load)
 {
     using clock = std::chrono::steady_clock;
-    std::vector<std::uint64_t> seeds;
-    if (!options.seeds.empty() && !read_seeds(options.seeds, seeds)) {
-        refuse("--seeds " + options.seeds + ": a readable file, with a number at the beginning of each line");
+    void *shared = mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        refuse("the system refuses memory (mmap): free some");
         return kBadInput;
     }
-    const std::size_t kept = seeds.size();
+    Told &told = *static_cast<Told *>(shared);
     const std::uint64_t first =
         options.is_random
             ? static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) >> 20
             : options.seed;
     const auto begin = clock::now();
     const auto passed = [&] { return std::chrono::duration<double>(clock::now() - begin).count(); };
-    std::set<std::uint64_t> failed;
-    std::uint64_t run = 0;
-    for (; failed.size() < options.failures &&
-           (run < kept || (options.programs == 0 ? passed() < options.seconds : run < kept + options.programs));
-         ++run) {
-        const std::uint64_t seed = run < kept ? seeds[run] : first + (run - kept);
-        const int status = run_in_child(options, seed, load);
+    std::uint64_t run = 0, failed = 0, schedules = 0, given_up = 0;
+    while (failed < options.failures && (options.programs == 0 ? passed() < options.seconds : run < options.programs)) {
+        const int status = run_in_child(options, first + run, load, told);
         if (status == kBadInput) return kBadInput;
-        if (status != 0) failed.insert(seed);
+        failed += status != 0;
+        schedules += told.schedules;
+        given_up += told.given_up;
+        run++;
     }
-    fmt::print("{} programs from seed {}, {} schedules each at most, in {:.0f} s: {} failed\n", run, first,
-               options.schedules + 1, passed(), failed.size());
-    return failed.empty() && run > 0 ? 0 : kFailed;
+    fmt::print("{} programs from seed {}, {} schedules{}, in {:.0f} s: {} failed\n", run, first, schedules,
+               given_up == 0 ? "" : fmt::format(" ({} given up: too many steps)", given_up), passed(), failed);
+    return failed == 0 ? 0 : kFailed;
 }
 
 } // namespace stress::order

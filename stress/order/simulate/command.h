@@ -11,7 +11,7 @@
 namespace stress::order {
 
 struct SimulateOptions {
-    std::string allocator, seeds;
+    std::string allocator;
     std::uint64_t seed = 1, programs = 0, schedules = 24, failures = 10;
     double seconds = 30;
     bool is_random = false, prints = false, ignores_races = false;

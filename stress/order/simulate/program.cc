@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 
 #include "hakmem/hakmem.h"
@@ -20,10 +21,27 @@ struct Word {
     Kind kind;
     const char *name;
 };
-constexpr Word kWords[] = {{Kind::use, "use"},         {Kind::zeroed, "zeroed"},   {Kind::own, "own"},
-                           {Kind::own_new, "own-new"}, {Kind::trim, "trim"},       {Kind::purge_all, "purge-all"},
-                           {Kind::jump, "jump"},       {Kind::limit, "limit"},     {Kind::limit_soft, "limit-soft"},
-                           {Kind::profile, "profile"}, {Kind::figures, "figures"}, {Kind::fork, "fork"}};
+constexpr Word kWords[] = {{Kind::use, "use"},
+                           {Kind::zeroed, "zeroed"},
+                           {Kind::resize, "resize"},
+                           {Kind::own, "own"},
+                           {Kind::own_new, "own-new"},
+                           {Kind::trim, "trim"},
+                           {Kind::purge_all, "purge-all"},
+                           {Kind::jump, "jump"},
+                           {Kind::limit, "limit"},
+                           {Kind::limit_soft, "limit-soft"},
+                           {Kind::profile, "profile"},
+                           {Kind::figures, "figures"},
+                           {Kind::fork, "fork"}};
+
+constexpr bool has_each_kind()
+{
+    for (std::size_t i = 0; i < std::size(kWords); ++i)
+        if (static_cast<std::size_t>(kWords[i].kind) != i) return false;
+    return std::size(kWords) == static_cast<std::size_t>(Kind::fork) + 1; // the last one
+}
+static_assert(has_each_kind(), "a word for each kind, in the same order");
 
 class Draw {
   public:
@@ -132,9 +150,20 @@ void profile(std::size_t bytes)
     else functions.profile_stop();
 }
 
-void perform(Blocks &blocks, const Operation &operation)
+// The handlers that run before a fork are steps as any others. Between the last of them and the fork other threads may continue.
+void continue_as_child()
 {
     Machine &machine = *Machine::current();
+    const std::size_t handlers = keys().handlers();
+    keys().prepare(handlers);
+    machine.turn(&state);
+    if (machine.keeps_steps()) machine.note("fork: continues as the child");
+    state.has_forked = true;
+    machine.fork([handlers] { keys().fork(handlers); });
+}
+
+void perform(Blocks &blocks, const Operation &operation)
+{
     switch (operation.kind) {
     case Kind::use:
     case Kind::zeroed:
@@ -156,11 +185,7 @@ void perform(Blocks &blocks, const Operation &operation)
     case Kind::figures:
         if (hak_stats stats; functions.stats_get != nullptr) functions.stats_get(&stats);
         return;
-    case Kind::fork:
-        machine.turn(&state);
-        if (machine.keeps_steps()) machine.note("fork: continues as the child");
-        state.has_forked = true;
-        machine.fork([] { keys().fork(); });
+    case Kind::fork: return continue_as_child();
     }
 }
 
