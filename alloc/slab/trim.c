@@ -362,6 +362,7 @@ void slab_trim_shrunk(struct owner *owner)
     owner->put_off_ms = 0;
     if (is_learned && since_ms < delay_ms << owner->trims_wanted) {
         owner->put_off_ms = owner->trimmed_ms + (delay_ms << owner->trims_wanted);
+        owner->put_off_bytes = owner_used_bytes(owner);
         return;
     }
     if (owner->trimmed_is_wanted && owner->trims_wanted < TRIM_WAIT_LOG2_MAX) owner->trims_wanted++;
@@ -375,8 +376,19 @@ bool slab_trim_put_off(struct owner *owner, uint64_t now_ms)
 {
     if (owner->put_off_ms == 0 || now_ms < owner->put_off_ms) return false;
     owner->put_off_ms = now_ms + purge_delay_ms();
-    const size_t used_bytes = owner_used_bytes(owner);
-    return owner_idle_bytes(owner) > used_bytes && used_bytes < owner->used_bytes_peak;
+    const size_t used_bytes = owner_used_bytes(owner), seen_bytes = owner->put_off_bytes;
+    owner->put_off_bytes = used_bytes;
+    return owner_idle_bytes(owner) > used_bytes && used_bytes <= seen_bytes;
+}
+
+void slab_trim_left(struct owner *owner)
+{
+    if (owner_has_shrunk(owner) || owner->put_off_ms != 0) {
+        owner->put_off_ms = 0;
+        owner->used_bytes_peak = owner_used_bytes(owner);
+        slab_trim_begin(owner);
+    }
+    if (slab_trim_is_due(owner)) slab_trim_all(owner);
 }
 
 /* Memory that a trim took is wanted again too where its slab has ended meanwhile, and another one is made. */

@@ -108,7 +108,7 @@ void slow_swing(double delays, double held_share, bool of_runs, bool is_busy)
 // memory is in use, and whether slow paths come meanwhile. When the swings end, it goes back in time.
 TEST_F(Purge, SwingsOfEachPeriodAreKeptUntilTheyEnd)
 {
-    for (double delays : {0.1, 0.6, 1.0, 1.7, 3.0, 4.5, 7.9})
+    for (double delays : {0.1, 0.6, 1.0, 1.7, 2.5, 3.0, 3.9})
         for (double held_share : {0.1, 0.5, 0.9})
             for (bool of_runs : {true, false})
                 for (bool is_busy : {true, false}) {
