@@ -183,12 +183,11 @@ static void idle_find(const struct layout *at, struct idle *idle)
         if (is_hollow(at, os_page)) idle_set(idle, first_block(at, os_page), end_block(at, os_page));
 }
 
-/* os_page may be the one behind the slab's last, which cannot go: purge_rows stops there. */
 static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os_page)
 {
+    if (is_hollow(at, os_page)) return false;
     uint32_t block = first_block(at, os_page), end = end_block(at, os_page);
-    if (block == end) return false; /* behind the last block: never used */
-    return !is_hollow(at, os_page) && idle_has(idle, block, end);
+    return block != end && idle_has(idle, block, end); /* behind the last block no page was ever used */
 }
 
 static uint32_t idle_count(const struct layout *at, const struct idle *idle)
@@ -207,7 +206,7 @@ static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uin
     uint32_t calls = 0;
     for (uint32_t first = 0; first < os_page_count(at) && calls < calls_max; first++) {
         uint32_t end = first;
-        while (can_go(at, idle, end)) end++;
+        while (end < os_page_count(at) && can_go(at, idle, end)) end++;
         if (end == first) continue;
         char *start = at->start + (size_t)first * at->os_bytes;
         calls++;
