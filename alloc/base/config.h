@@ -108,7 +108,7 @@ enum {
     HEAPS_MAX = 1 << 18, /* threads alive at one time */
 
     PURGE_DELAY_MS = 250, /* a free page keeps its memory for one to two delays */
-    WINDOW_DELAYS = 8, /* memory that is wanted again within this number of delays was given back too early */
+    WINDOW_DELAYS = 2, /* memory that is wanted again within this number of delays was given back too early */
     VISIT_ROUNDS =
         1, /* the background thread visits a heap whose thread was on no slow path for more rounds than this */
     PURGE_CALLS_MAX = 4, /* to the system, with which one malloc or free gives memory back */

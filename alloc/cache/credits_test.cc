@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "cache/credits.h"
+#include "cache/owed.h"
 #include "cache/thread.h"
 #include "superslab/limit.h"
 #include "superslab/purge.h"
@@ -209,6 +210,11 @@ TEST_F(Credits, WithLittleMoneyClassesTakeTurns)
                 purse_return(&account, SIZE_MAX); // law 10 knows of heaps alone
                 hak_inspect_report report;
                 EXPECT_TRUE(hak_inspect(&report)) << "round " << round << ", " << size << ": " << report.broken_law;
+                const struct owner &own = tcache_self()->heap->owner;
+                for (uint32_t c = 1; c < CLASS_COUNT && !heap_owes(tcache_self()->heap); c++) {
+                    const bool keeps_empty = own.slabs[c] != nullptr && own.slabs[c]->prev->used_count == 0;
+                    EXPECT_FALSE(keeps_empty && own.blocks[c].limit == 0) << "class " << c << " has paid nothing";
+                }
             }
         });
     }

@@ -47,8 +47,12 @@ void tcache_trim_idle(struct tcache *tcache, uint64_t now_ms, uint64_t pause_ms)
 {
     struct heap *heap = tcache->heap;
     uint32_t delay_ms = purge_delay_ms() > 0 ? purge_delay_ms() : PURGE_DELAY_MS;
-    if (pause_ms < (uint64_t)PAUSE_DELAYS * delay_ms && !slab_trim_put_off(&heap->owner, now_ms)) return;
+    const bool has_slept = pause_ms >= (uint64_t)PAUSE_DELAYS * delay_ms;
     tcache_busy_begin(tcache);
+    if (!has_slept && !slab_trim_put_off(&heap->owner, now_ms)) {
+        tcache_busy_end(tcache);
+        return;
+    }
     size_t idle_bytes = owner_idle_bytes(&heap->owner);
     if (idle_bytes < heap->owner.idle_bytes_kept) heap->owner.idle_bytes_kept = idle_bytes;
     if (idle_bytes >= heap->owner.idle_bytes_kept + TRIM_IDLE_BYTES_MIN) slab_trim_shrunk(&heap->owner);

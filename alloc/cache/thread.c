@@ -179,13 +179,12 @@ static bool heap_wake(struct heap *heap)
 }
 
 /* For a heap that the caller holds and is about to leave for long: releases its empty slabs, and trims the others if
- * the heap has shrunk or a trim is under way. Nobody may be there for later steps, so it does all at once. */
+ * the heap has shrunk or a trim is under way. */
 static void owner_strip(struct owner *owner)
 {
     owner->keeps_empty = false;
     slab_release_empty(owner);
-    if (owner_has_shrunk(owner)) slab_trim_shrunk(owner);
-    if (slab_trim_is_due(owner)) slab_trim_all(owner);
+    slab_trim_left(owner);
 }
 
 /* Whether an orphan may keep what its thread had cached. Only the heaps with the lowest ids may, since they are adopted

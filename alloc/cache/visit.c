@@ -53,6 +53,7 @@ static bool visit_caches(struct heap *heap)
         heap_flush_step(heap);
         if (visit_end(holder) || (holder = visit_begin(heap)) == NULL) return false;
     }
+    slab_release_empty(&heap->owner); /* the thread may have emptied another between two steps */
     heap_credits_decay(heap);
     return !visit_end(holder);
 }

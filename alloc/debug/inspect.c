@@ -158,15 +158,6 @@ static uint64_t check_queue(struct hak_inspect_report *report, const struct owne
     return count;
 }
 
-/* A slab of a list has no block in use. */
-static void check_empty(struct hak_inspect_report *report, const struct owner *owner, const struct slab *slab,
-                        bool is_last)
-{
-    if (!is_last) broken(report, "law 4: only the last slab of a list has no block in use", slab);
-    if (owner->blocks[slab->class_index].limit == 0)
-        broken(report, "law 10: a class that has paid nothing keeps no empty slab", slab);
-}
-
 static void check_owner(struct hak_inspect_report *report, const struct owner *owner)
 {
     for (uint32_t class_index = 0; class_index < CLASS_COUNT; class_index++) {
@@ -178,8 +169,8 @@ static void check_owner(struct hak_inspect_report *report, const struct owner *o
                 break;
             }
             const bool is_last = slab->next == first;
-            if (atomic_load_explicit(&slab->used_count, memory_order_relaxed) == 0)
-                check_empty(report, owner, slab, is_last);
+            if (!is_last && atomic_load_explicit(&slab->used_count, memory_order_relaxed) == 0)
+                broken(report, "law 4: only the last slab of a list has no block in use", slab);
             slab = is_last ? NULL : slab->next;
         }
     }

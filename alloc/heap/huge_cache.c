@@ -1,4 +1,4 @@
-/* huge_cache.c: see huge_cache.h. */
+/* huge_cache.c: see huge_cache.h. More than 400 lines: what the cache holds, and what it learns from that. */
 #include "heap/huge_cache.h"
 
 #include <stdatomic.h>
@@ -37,9 +37,14 @@ static uint32_t unused_intervals; /* in a row, before this one */
 
 /* Of this interval. */
 static bool used;
-static size_t cached_low, cached_peak, live_peak;
+static size_t live_peak;
 
 static size_t live_peak_before; /* of the interval before */
+
+/* Of this window of WINDOW_DELAYS intervals, and of the one before. */
+static uint32_t window_intervals; /* that have passed */
+static size_t cached_low, cached_peak, cached_peak_before;
+static bool swung_before;
 
 /* The most that was committed in all when the cache or the huge blocks changed in this interval, or when it began.
  * relaxed: huge_cache_is_in_the_way may read it at any time. */
@@ -106,13 +111,28 @@ static void note_missed(size_t bytes)
     if (early_bytes == 0) early_forget();
 }
 
-/* At most what the cache has held in this interval, and a half, stays as long as it swings. */
+static bool swings(void)
+{
+    return cached_peak - cached_low >= huge_keep_bytes / 8;
+}
+
+/* At most what the cache has held lately, and a half, stays as long as it swings. */
 static void fade(void)
 {
-    bool swings = cached_peak - cached_low >= huge_keep_bytes / 8;
-    size_t floor = swings ? cached_peak + cached_peak / 2 : 0;
-    size_t less = huge_keep_bytes - huge_keep_bytes / (swings ? 64 : 8);
+    const bool in_use = swings() || swung_before;
+    const size_t peak = cached_peak > cached_peak_before ? cached_peak : cached_peak_before;
+    size_t floor = in_use ? peak + peak / 2 : 0;
+    size_t less = huge_keep_bytes - huge_keep_bytes / (in_use ? 64 : 8);
     if (huge_keep_bytes > floor) huge_keep_bytes = less > floor ? less : floor;
+}
+
+static void window_turn(void)
+{
+    swung_before = swings();
+    cached_peak_before = cached_peak;
+    cached_low = cached_peak = cached_bytes;
+    early_bytes /= 2;
+    window_intervals = 0;
 }
 
 void huge_cache_forget(void)
@@ -129,13 +149,15 @@ void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms)
     uint64_t passed = delay_ms > 0 ? 1 + (now_ms - due_ms) / delay_ms : 1;
     due_ms = now_ms + delay_ms - delay_ms / 8; /* the background thread wakes once in a delay, or a little earlier */
     unused_intervals = used ? (uint32_t)(passed - 1) : unused_intervals + (uint32_t)passed;
-    if (used) fade(), early_bytes /= 2;
+    if (used) fade();
+    window_intervals += (uint32_t)passed;
     if (unused_intervals >= WINDOW_DELAYS) {
         huge_cache_forget();
         live_peak = live_bytes;
     }
+    if (window_intervals >= WINDOW_DELAYS) window_turn();
     used = false;
-    cached_low = cached_peak = cached_bytes;
+    if (passed > 1) live_peak = live_bytes;
     live_peak_before = live_peak;
     live_peak = live_bytes;
     committed_peak_set(limit_committed_bytes());

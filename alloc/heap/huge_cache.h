@@ -6,14 +6,14 @@
  * a new mapping, cached ones beyond that go back; so do they where the rest of the heap grows beyond what was committed when
  * they were cached. Thus the cache adds nothing to a program's peak. The cache learns as the
  * pool's purge does: a mapping that a limit took back was taken back too early if a block that it could have served is
- * wanted within a delay or two. Each byte taken back too early raises the bytes to keep by one and a half, up to
+ * wanted within WINDOW_DELAYS. Each byte taken back too early raises the bytes to keep by one and a half, up to
  * HUGE_KEEP_FACTOR times the limit in bytes, and up to that limit and twice the peak of bytes in use lately. The bytes to
  * keep are exempt from all limits, and blocks may take longer mappings than they need from them, so in time a loop over
  * many lengths makes no system calls and touches no new memory. They hold only while at least half as many bytes are in
  * use as when they were learned, and beyond the limit in bytes only while some are: a process that frees its blocks is
  * back at the limit at once, and may then sleep. (So a loop that frees all of its blocks in each round pays for what
  * exceeds that limit.)
- * They fall slowly while the cache swings, and a delay without a huge block ends them. */
+ * They fall slowly while the cache swings, and WINDOW_DELAYS without a huge block end them. */
 #pragma once
 
 #include <stdatomic.h>

@@ -91,7 +91,8 @@ static void body_begin(struct hak_heap *heap)
     owner->has_limit = owner->trimmed_is_wanted = false;
     owner->trims_wanted = owner->trim_class = 0;
     owner->trimmed_pages_released = owner->trim_ahead = 0;
-    owner->trimmed_ms = owner->put_off_ms = owner->idle_bytes_kept = 0;
+    owner->trimmed_ms = owner->put_off_ms = 0;
+    owner->put_off_bytes = owner->idle_bytes_kept = 0;
     owner->trim_at = NULL;
     heap->limit_bytes = SIZE_MAX;
     heap->peak_bytes = heap->seen_bytes = 0;
@@ -104,12 +105,13 @@ struct hak_heap *own_new(void)
     if (!thread_process_start()) return no_memory();
     own_heaps_lock();
     struct hak_heap *heap = body_take();
-    if (heap != NULL) {
-        body_begin(heap);
-        atomic_store_explicit(&heap->live, true, memory_order_relaxed);
-    }
     lock_release(LOCK_OWN_HEAPS);
-    return heap != NULL ? heap : no_memory();
+    if (heap == NULL) return no_memory();
+    own_lock(heap); /* a purge may hold a body that was another heap's */
+    body_begin(heap);
+    atomic_store_explicit(&heap->live, true, memory_order_relaxed);
+    own_unlock(heap);
+    return heap;
 }
 
 /* Frees pages of which the program had blocks. */

@@ -245,6 +245,9 @@ void own_small_free(struct hak_heap *heap, struct block *block)
         if (HAK_UNLIKELY(owner_has_shrunk(&heap->owner))) {
             flush_bins(heap);
             slab_trim_shrunk(&heap->owner);
+        } else if (HAK_UNLIKELY(heap->owner.put_off_ms != 0) && slab_trim_put_off(&heap->owner, os_now_ms())) {
+            flush_bins(heap);
+            slab_trim_shrunk(&heap->owner);
         }
         if (HAK_UNLIKELY(slab_trim_is_due(&heap->owner))) slab_trim_step(&heap->owner);
     }

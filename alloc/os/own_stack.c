@@ -8,6 +8,15 @@ enum { SWITCHES = !HAKMEM_FIBERS && !HAK_SANITIZE_ADDRESS && !HAK_SANITIZE_THREA
 
 _Alignas(4096) char own_stack[OWN_STACK_BYTES];
 
+/* Those that the called function may change. The library itself is compiled to use none. */
+#ifdef __SSE__
+#define VECTOR_REGISTERS                                                                                       \
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", \
+        "xmm13", "xmm14", "xmm15",
+#else
+#define VECTOR_REGISTERS
+#endif
+
 /* The stack pointer of before lies in a register that the called function preserves. A name of the argument's register makes
  * the compiler put it there. Asking for the frame's address gives this function a frame pointer, so that a debugger finds its
  * frame from the other stack. */
@@ -23,9 +32,7 @@ static HAK_NOINLINE void switch_and_call(own_stack_fn *function, void *argument)
                      "movq %%rbx, %%rsp"
                      : "+r"(first)
                      : [top] "r"(top), [function] "r"(function)
-                     : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3",
-                       "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
-                       "xmm15", "memory", "cc");
+                     : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", VECTOR_REGISTERS "memory", "cc");
 #elif defined(__aarch64__)
     register void *first __asm__("x0") = argument;
     __asm__ volatile("mov x19, sp\n\t"

@@ -56,6 +56,7 @@ struct owner {
      * row it had. Trimmed slabs may end: trimmed_pages_released counts their pages since then, less those of new slabs. */
     uint64_t trimmed_ms;
     uint64_t put_off_ms; /* when a trim may be made that came too early; 0: there is none */
+    size_t put_off_bytes; /* bytes in use when it was put off, or looked at last */
     bool trimmed_is_wanted;
     uint8_t trims_wanted;
     uint32_t trimmed_pages_released;

@@ -222,9 +222,8 @@ bool remote_drain_orphan(struct owner *owner)
 {
     if (!owner_adopt_this(owner)) return false;
     remote_drain(owner);
-    if (!owner->keeps_empty && owner_has_shrunk(owner)) slab_trim_shrunk(owner);
-    /* All of it at once: nobody may come for later steps. */
-    if (slab_trim_is_due(owner)) slab_trim_all(owner);
+    if (!owner->keeps_empty) slab_trim_left(owner);
+    else if (slab_trim_is_due(owner)) slab_trim_all(owner);
     remote_abandon(owner);
     return true;
 }

@@ -183,12 +183,11 @@ static void idle_find(const struct layout *at, struct idle *idle)
         if (is_hollow(at, os_page)) idle_set(idle, first_block(at, os_page), end_block(at, os_page));
 }
 
-/* os_page may be the one behind the slab's last, which cannot go: purge_rows stops there. */
 static bool can_go(const struct layout *at, const struct idle *idle, uint32_t os_page)
 {
+    if (is_hollow(at, os_page)) return false;
     uint32_t block = first_block(at, os_page), end = end_block(at, os_page);
-    if (block == end) return false; /* behind the last block: never used */
-    return !is_hollow(at, os_page) && idle_has(idle, block, end);
+    return block != end && idle_has(idle, block, end); /* behind the last block no page was ever used */
 }
 
 static uint32_t idle_count(const struct layout *at, const struct idle *idle)
@@ -207,7 +206,7 @@ static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uin
     uint32_t calls = 0;
     for (uint32_t first = 0; first < os_page_count(at) && calls < calls_max; first++) {
         uint32_t end = first;
-        while (can_go(at, idle, end)) end++;
+        while (end < os_page_count(at) && can_go(at, idle, end)) end++;
         if (end == first) continue;
         char *start = at->start + (size_t)first * at->os_bytes;
         calls++;
@@ -362,6 +361,7 @@ void slab_trim_shrunk(struct owner *owner)
     owner->put_off_ms = 0;
     if (is_learned && since_ms < delay_ms << owner->trims_wanted) {
         owner->put_off_ms = owner->trimmed_ms + (delay_ms << owner->trims_wanted);
+        owner->put_off_bytes = owner_used_bytes(owner);
         return;
     }
     if (owner->trimmed_is_wanted && owner->trims_wanted < TRIM_WAIT_LOG2_MAX) owner->trims_wanted++;
@@ -375,8 +375,19 @@ bool slab_trim_put_off(struct owner *owner, uint64_t now_ms)
 {
     if (owner->put_off_ms == 0 || now_ms < owner->put_off_ms) return false;
     owner->put_off_ms = now_ms + purge_delay_ms();
-    const size_t used_bytes = owner_used_bytes(owner);
-    return owner_idle_bytes(owner) > used_bytes && used_bytes < owner->used_bytes_peak;
+    const size_t used_bytes = owner_used_bytes(owner), seen_bytes = owner->put_off_bytes;
+    owner->put_off_bytes = used_bytes;
+    return owner_idle_bytes(owner) > used_bytes && used_bytes <= seen_bytes;
+}
+
+void slab_trim_left(struct owner *owner)
+{
+    if (owner_has_shrunk(owner) || owner->put_off_ms != 0) {
+        owner->put_off_ms = 0;
+        owner->used_bytes_peak = owner_used_bytes(owner);
+        slab_trim_begin(owner);
+    }
+    if (slab_trim_is_due(owner)) slab_trim_all(owner);
 }
 
 /* Memory that a trim took is wanted again too where its slab has ended meanwhile, and another one is made. */

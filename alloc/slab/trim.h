@@ -41,6 +41,10 @@ void slab_trim_shrunk(struct owner *owner);
  * If only the wait is over, it is put off for another delay. */
 bool slab_trim_put_off(struct owner *owner, uint64_t now_ms);
 
+/* For an owner that nobody may hold for long: trims it if it has shrunk, if a trim was put off, or if one is under way. All at once,
+ * whatever was wanted again, since nobody may come for later steps. */
+void slab_trim_left(struct owner *owner);
+
 /* Called when a slab is made after trimmed slabs were released (owner->trimmed_pages_released). */
 void slab_trim_may_be_wanted(struct owner *owner, uint32_t pages);
 

@@ -55,12 +55,13 @@ static uint64_t spread(uint64_t tops)
     return ((tops & TOPS) >> 7) * 0xff;
 }
 
-/* Byte for byte the higher one. The compiler makes one instruction of it (pmaxub, umax). */
+/* Byte for byte the higher one. */
 static uint64_t highest(uint64_t one, uint64_t other)
 {
-    typedef uint8_t bytes __attribute__((vector_size(sizeof(uint64_t))));
-    const bytes a = (bytes)one, b = (bytes)other, mask = (bytes)(a > b);
-    return (uint64_t)((a & mask) | (b & ~mask));
+    const uint64_t not_less = ((one | TOPS) - other) & TOPS;
+    if (not_less == TOPS) return one;
+    const uint64_t mask = not_less - (not_less >> 7); /* 0x7f in each such byte */
+    return (one & mask) | (other & ~mask);
 }
 
 /* Whether no byte of `word` is higher than that of `high`. */
@@ -171,8 +172,9 @@ static uint64_t node_raise(_Atomic(uint64_t) *node, uint64_t word)
     /* seq_cst: the word after what it stands for has changed. Either this load sees that node_lower lowered the word, or
      * node_lower's second look sees the change. */
     for (;;) {
-        uint64_t old = atomic_load_explicit(node, memory_order_seq_cst), high = highest(old, word);
+        uint64_t old = atomic_load_explicit(node, memory_order_seq_cst);
         if (covers(old, word)) return old;
+        const uint64_t high = highest(old, word);
         /* relaxed on failure: it is loaded again. */
         if (atomic_compare_exchange_weak_explicit(node, &old, high, memory_order_seq_cst, memory_order_relaxed))
             return high;

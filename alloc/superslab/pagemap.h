@@ -16,7 +16,7 @@
  * writable where superslabs or huge blocks have been; elsewhere nothing is mapped, so that they count little against
  * limits on address space, strict overcommit and locked memory, whenever those are set. With a sanitizer and in the
  * explorer they are reserved whole (SPARSE_MAP). Where the system refuses them, or the process had a low RLIMIT_AS to
- * begin with, the tables cover a window at the low end of the address space and every superslab is reserved
+ * begin with, the tables cover a window at the low end of the address space and every superslab is mapped
  * inside it; the loads stay the same. Before start the tags are a static page of zeros, so that free(NULL) needs no test.
  * (The flat map follows Hoard's and snmalloc's flat pagemap; owner and class in one word are ours.)
  *
@@ -105,8 +105,8 @@ bool pagemap_tag_take(const void *start, uint32_t tag);
 /* Under VALIDATE: whether a superslab or a huge block has ever begun in address's cell. */
 bool pagemap_was_ours(const void *address);
 
-/* Reserves address space for a superslab or huge block inside of the map, as os->reserve does, or memory, as os->map does;
- * makes its cells writable. */
+/* Reserves address space inside of the map, as os->reserve does, or memory for a superslab or huge block, as os->map does; makes
+ * its cells writable. */
 void *pagemap_reserve(size_t size_bytes, size_t align_bytes);
 void *pagemap_map(size_t size_bytes, size_t align_bytes);
 

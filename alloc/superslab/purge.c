@@ -42,7 +42,7 @@ static struct {
     _Atomic(uint32_t) delay_ms;
 } seldom = {.delay_ms = PURGE_DELAY_MS};
 
-/* Of the window before. Written by the tick alone. */
+/* Of the window before. */
 static struct {
     _Atomic(size_t) early_pages; /* those of early_pages that count no longer when this window ends */
     _Atomic(size_t) run_pages_peak, claimed_pages_peak, dirty_pages_peak;

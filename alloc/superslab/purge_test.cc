@@ -108,7 +108,7 @@ void slow_swing(double delays, double held_share, bool of_runs, bool is_busy)
 // memory is in use, and whether slow paths come meanwhile. When the swings end, it goes back in time.
 TEST_F(Purge, SwingsOfEachPeriodAreKeptUntilTheyEnd)
 {
-    for (double delays : {0.1, 0.6, 1.0, 1.7, 3.0, 4.5, 7.9})
+    for (double delays : {0.1, 0.3, 0.6, 1.0, 1.4, 1.7, 1.9})
         for (double held_share : {0.1, 0.5, 0.9})
             for (bool of_runs : {true, false})
                 for (bool is_busy : {true, false}) {
@@ -125,14 +125,14 @@ TEST_F(Purge, SwingsOfEachPeriodAreKeptUntilTheyEnd)
                 }
 }
 
-// Pages that are wanted after two windows were rightly given back.
+// Pages that are wanted after three windows were rightly given back.
 TEST_F(Purge, SeldomSwingsTeachNothing)
 {
     for (int i = 0; i < 8; i++) {
         big_swing();
         EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN) << i;
         EXPECT_EQ(purge_keep_pages(), 0u) << i;
-        for (int k = 0; k < 2 * WINDOW_DELAYS; k++) tick();
+        for (int k = 0; k < 3 * WINDOW_DELAYS; k++) tick();
     }
 }
 
@@ -143,6 +143,7 @@ TEST_F(Purge, ATickGivesBackWhatIsNotKept)
     const size_t learned = purge_keep_pages();
     EXPECT_GT(pool_figures().dirty_pages, 8u * DIRTY_PAGES_MIN);
     for (int i = 0; i < 2 * WINDOW_DELAYS; i++) tick(); // until then a swing may come again
+    tick(); // less than all is kept from now on, and what is idle is marked
     for (int i = 0; i < 3; i++) {
         tick();
         EXPECT_LE(pool_figures().dirty_pages, purge_keep_pages()) << i;
