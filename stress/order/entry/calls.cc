@@ -242,6 +242,7 @@ int pthread_once(pthread_once_t *once, void (*routine)())
     if (machine == nullptr) return ORDER_LIBC(pthread_once)(once, routine);
     constexpr pthread_once_t kDone = 2; // glibc's
     machine->lock(once, false);
+    machine->free_at_fork(once); // as glibc's, which a child of fork begins again
     if (*once != kDone) {
         routine();
         *once = kDone;

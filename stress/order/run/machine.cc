@@ -12,6 +12,8 @@ namespace {
 constexpr unsigned kAloneMax = 2000;
 // Accesses of private memory in a row, at most: the thread may wait for a word that no other thread has used so far.
 constexpr unsigned kQuietMax = 100000;
+// Of a longer copy or fill the first and the last half of this are judged: each byte costs as much as an access.
+constexpr std::size_t kJudgedWholeMax = 16384;
 // Points in a child of fork while no other thread can run, at most. Whole programs have a fifth of them.
 constexpr unsigned kSoleMax = 10000;
 
@@ -214,6 +216,15 @@ void Machine::note(std::string text)
 
 void Machine::plain(const volatile void *address, std::size_t bytes, bool is_write, std::uintptr_t place)
 {
+    if (bytes > kJudgedWholeMax) {
+        const volatile char *start = static_cast<const volatile char *>(address), *end = start + bytes;
+        if (is_write) {
+            before_write(address, bytes);
+            memory_->forget(address, bytes);
+        }
+        plain(start, kJudgedWholeMax / 2, is_write, place);
+        return plain(end - kJudgedWholeMax / 2, kJudgedWholeMax / 2, is_write, place);
+    }
     if (is_write) before_write(address, bytes);
     if (is_shared(address, bytes, is_write)) {
         judge(address, bytes, {is_write, false}, memory_->upcoming(running_), place);
@@ -378,6 +389,12 @@ void Machine::fork(const std::function<void()> &handlers)
             wake(&has_ended_[i], kThreadsMax);
         }
         memory_->join_thread(running_, i);
+    }
+    for (auto &[address, lock] : locks_) {
+        if (!lock.is_free_at_fork || lock.owner == kMain || lock.owner == running_) continue;
+        lock.owner = kMain;
+        lock.depth = 0;
+        wake(address, kThreadsMax);
     }
     is_alone_ = has_forked_ = true;
     handlers();

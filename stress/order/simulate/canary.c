@@ -37,6 +37,8 @@ static struct cell *free_cells;
 static size_t used;
 static _Atomic(uint32_t) lock;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for RIGHT_LOCKS */
+static pthread_once_t once = PTHREAD_ONCE_INIT; /* for RIGHT_RESETS */
+static _Atomic(uint32_t) beginnings;
 static char *kept; /* the mapping that was freed last */
 static size_t kept_bytes;
 static uint64_t kept_since_ms;
@@ -119,6 +121,13 @@ static void mapping_free(char *start)
     if (old != NULL) munmap(old, old_bytes);
 }
 
+/* A fork may come between its steps. */
+static void count_beginning(void)
+{
+    atomic_fetch_add_explicit(&beginnings, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&beginnings, 1, memory_order_relaxed);
+}
+
 static bool is_cell(const void *block)
 {
     return (uintptr_t)block - (uintptr_t)cells < sizeof cells;
@@ -126,6 +135,7 @@ static bool is_cell(const void *block)
 
 static void *allocate(size_t bytes)
 {
+    if (CANARY_KIND == RIGHT_RESETS) pthread_once(&once, count_beginning);
     if (bytes > sizeof cells[0].block) return mapping_malloc(bytes);
     take_lock();
     struct cell *cell = free_cells;
