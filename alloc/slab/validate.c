@@ -30,20 +30,20 @@ static bool live_clear(struct superslab *superslab, const void *address)
            0;
 }
 
-/* link: the word that holds the head; NULL: not known. */
-static void check_list(const struct block *head, uint32_t class_index, const void *link)
+/* Returns the tag of the head. link: the word that holds the head; NULL: not known. */
+static uint32_t check_list(const struct block *head, uint32_t class_index, const void *link)
 {
-    if (head == NULL || failfast_level() == LEVEL_NONE) return;
     if ((uintptr_t)head % GRANULE_BYTES != 0)
         failfast_link(FAILFAST_head_alignment, head, "a free list's head, not a multiple of 16", link);
     uint32_t tag = pagemap_tag_checked(head);
     if (tag_slab_class(tag) != class_index)
         failfast_link(FAILFAST_next_link_range, head, "a free list leads out of its class", link);
+    return tag;
 }
 
 void validate_list(const struct block *head, uint32_t class_index)
 {
-    check_list(head, class_index, NULL);
+    if (head != NULL && failfast_level() != LEVEL_NONE) check_list(head, class_index, NULL);
 }
 
 static uint32_t block_index(const struct slab *slab, const char *slab_start, const void *address, uint32_t *rest)
@@ -57,11 +57,13 @@ static uint32_t block_index(const struct slab *slab, const char *slab_start, con
 void validate_alloc(const struct block *block, uint32_t class_index, uint32_t owner_tag)
 {
     if (failfast_level() == LEVEL_NONE) return;
-    validate_list(block, class_index);
-    if (pagemap_tag_checked(block) != (owner_tag | class_index))
+    if (check_list(block, class_index, NULL) != (owner_tag | class_index))
         failfast(FAILFAST_next_link_range, block, "a bin holds a block of another heap");
-    check_list(link_get(&block->next), class_index, &block->next);
-    struct superslab *superslab = pagemap_descriptor(block);
+    const struct block *next = link_get(&block->next);
+    /* A page has one tag. */
+    const bool is_beside = (((uintptr_t)next ^ (uintptr_t)block) & ~(uintptr_t)(PAGE_BYTES - GRANULE_BYTES)) == 0;
+    if (next != NULL && !is_beside) check_list(next, class_index, &block->next);
+    struct superslab *superslab = pagemap_descriptor_of(block);
     struct slab *slab = superslab_slab_of(superslab, block);
     uint32_t rest;
     uint32_t index = block_index(slab, slab_start(superslab, slab), block, &rest);
@@ -86,13 +88,13 @@ bool validate_is_live(const struct superslab *superslab, const void *start)
 /* Whether a block may start here; reports it if not. *superslab is the block's superslab, NULL for a huge block. */
 static bool check_start(const void *pointer, struct superslab **superslab)
 {
-    uint32_t tag = pagemap_tag_checked(pointer);
+    uint32_t tag = pagemap_tag(pointer);
     *superslab = NULL;
     if ((uintptr_t)pointer % GRANULE_BYTES != 0) return failfast_refused(FAILFAST_misaligned_pointer, pointer, NULL);
     if ((tag_is_run(tag) || tag_is_huge(tag)) && (uintptr_t)pointer % PAGE_BYTES != 0)
         return failfast_refused(FAILFAST_interior_pointer, pointer, NULL);
     if (tag_is_huge(tag)) return true;
-    *superslab = pagemap_descriptor(pointer);
+    *superslab = pagemap_descriptor_of(pointer);
     if (tag_is_run(tag)) return true;
     struct slab *slab = superslab_slab_of(*superslab, pointer);
     if ((const char *)pointer < slab_start(*superslab, slab))

@@ -1,28 +1,19 @@
 """Starts and ends the processes of ci/replay: gdb with the program of a report, always at the same addresses, with the
-environment, arguments, directory and standard input of the record; and, by call(), rr and valgrind.
+environment, arguments, directory and standard input of the record; and, by call(), rr and valgrind."""
 
-No process outlives ci/replay. The command is two processes. The one that the user started waits and passes signals on.
-The other one (become_worker) does the work, adopts the processes that its children leave behind, and ends all of them.
-"""
-
-import ctypes
 import json
-import mmap
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import threading
 import time
+
+from worker import BEGIN, PROGRESS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CALLS_BYTES = 48 * ((1 << 20) + 1) + 64 * (1 << 20)  # the calls, and their stacks; mostly a hole
 RUNS_MIN = 3  # one run may take this part of the seconds at most
-SILENT_SECONDS = 3  # after this time, a line says what is being done
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 # Replaces the debugger's child by the program, because gdb's own way to set arguments uses a shell.
 WRAPPER = """#!{python} -ISE
@@ -64,72 +55,17 @@ class Raced(NotFound):
         self.history, self.symbols, self.rows = history, symbols, rows
 
 
-class Ended(Exception):
-    """A signal asks ci/replay to end."""
-
-    def __init__(self, number):
-        super().__init__(number)
-        self.number = number
-
-
-# When the last line was printed; both processes of the command see it.
-SAID = mmap.mmap(-1, struct.calcsize("d"))
-
-
-def note_said():
-    SAID[:] = struct.pack("d", time.monotonic())
-
-
-def silent_seconds():
-    return time.monotonic() - struct.unpack("d", SAID[:])[0]
-
-
-def tell_for_worker(say):
-    """In the process that only waits: a line, if the worker's own thread that tells the time gets no turn."""
-    begin = time.monotonic()
-    while True:
-        time.sleep(0.2)
-        if silent_seconds() >= SILENT_SECONDS + 1:
-            say(f"at work: {time.monotonic() - begin:.0f} s so far")
-
-
-def begin_of_process():
-    """When this process began, in the time of the monotonic clock. On a busy machine the interpreter alone takes seconds
-    to start."""
-    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
-        ticks = int(file.read().rpartition(")")[2].split()[19])
-    return time.monotonic() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
-
-
-BEGIN = begin_of_process()  # before the fork of become_worker
-
-
 class Budget:
-    """The seconds that all methods share, and the current activity: if nothing else is printed, a line every few
-    seconds says what is being done."""
+    """The seconds that all methods share. Tells worker.PROGRESS what is being done."""
 
     def __init__(self, seconds, say):
         now = time.monotonic()
-        self.end, self.told = max(BEGIN, now - seconds / 2) + seconds, say
+        self.end, self.say = max(BEGIN, now - seconds / 2) + seconds, say
         self.share = seconds / RUNS_MIN
-        self.begin = time.monotonic()
-        self.doing_now = "reads the record"
-        threading.Thread(target=self.tell, daemon=True).start()
-
-    def say(self, text):
-        self.told(text)
+        self.doing("reads the record")
 
     def doing(self, text):
-        self.doing_now, self.begin = text, time.monotonic()
-
-    def tell(self):
-        while True:
-            time.sleep(0.2)
-            now = time.monotonic()
-            if silent_seconds() >= SILENT_SECONDS:
-                self.say(
-                    f"{self.doing_now}: {now - self.begin:.0f} s so far, at most {max(0, self.end - self.begin):.0f} s"
-                )
+        PROGRESS.doing(text, end=self.end)
 
     def left(self):
         left = self.end - time.monotonic()
@@ -142,38 +78,7 @@ class Budget:
         return min(self.left(), self.share)
 
 
-# --- the command as two processes ------------------------------------------------------------------------------------
-
-
-def become_worker(say):
-    """Returns in the process that does the work. The other process ends here, with the worker's exit status."""
-    prctl = ctypes.CDLL(None).prctl
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as a parent may leave it, no process tells how it ended
-    # Blocked until the processes can act on them, so that no signal is lost between the two.
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    first = os.getpid()
-    worker = os.fork()
-    if worker == 0:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        prctl(PR_SET_CHILD_SUBREAPER, 1)
-        for number in ENDING:
-            signal.signal(number, end_once)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-        if os.getppid() != first:
-            os._exit(128 + signal.SIGTERM)
-        return
-    for number in ENDING:
-        signal.signal(number, lambda number, _: os.kill(worker, number))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-    threading.Thread(target=tell_for_worker, args=(say,), daemon=True).start()
-    status = os.waitpid(worker, 0)[1]
-    os._exit(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
-
-
-def end_once(number, _):
-    for other in ENDING:
-        signal.signal(other, signal.SIG_IGN)
-    raise Ended(number)
+# --- processes and their ends ------------------------------------------------------------------------------------------
 
 
 def end_children():
