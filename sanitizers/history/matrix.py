@@ -246,6 +246,16 @@ def shown(line):
     return "; ".join([*words, *line["faults"].values()])
 
 
+def in_turn(rows, seen):
+    """What has no answer at all before what lacks only a new check, then the newest of each project, the next of
+    each, and so on: a run that was cut has some of every project."""
+    place, count = {}, collections.Counter()
+    for row in rows:
+        place[row] = (row.version in seen, count[row.project])
+        count[row.project] += 1
+    return sorted(rows, key=place.get)
+
+
 def run_all(rows, runner, jobs, say):
     """Runs what has no answer yet, conform on all versions first. Returns the first reason why a registry is out of
     reach, or ""."""
@@ -262,7 +272,7 @@ def run_all(rows, runner, jobs, say):
             say(f"{version}: not run: {fault}")
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(one, [(part, row.version) for part in PARTS for row in rows]))
+        list(pool.map(one, [(part, row.version) for part in PARTS for row in in_turn(rows, runner.seen)]))
     return next(iter(unreached.values()), "")
 
 

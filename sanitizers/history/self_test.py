@@ -427,6 +427,21 @@ class Store(unittest.TestCase):
             versions.builder_of(row.broken), versions.builder_of(row.mended)
             versions.parts_of(row.broken), versions.parts_of(row.mended)
 
+    def test_the_quick_rows_take_few_builds(self):
+        _, rows = table.read(ROOT / "sanitizers/history.tsv")
+        picked = [row for row in rows if row.name in commands.QUICK]
+        self.assertEqual(["found"] * 6, [row.result for row in picked])
+        self.assertEqual(6, len({row.by for row in picked}))
+        self.assertGreaterEqual(len({row.project for row in picked}), 3)
+        built = {version for row in picked for version in row[2:4] if version.startswith("crates.io")}
+        self.assertLessEqual(len(built), 4)
+        self.assertFalse({row.name for row in picked if row.project in ("snmalloc", "jemalloc")})
+
+    def test_a_matrix_that_was_cut_has_some_of_every_project(self):
+        rows = [matrix.Version(*cells.split(), "-") for cells in "a a/3,a a/2,a a/1,b b/2,b b/1,c c/1".split(",")]
+        turn = [row.version for row in matrix.in_turn(rows, {"a/3": {}, "c/1": {}})]
+        self.assertEqual("b/2 a/2 b/1 a/1 a/3 c/1".split(), turn)
+
     def test_the_first_page_has_the_figures_of_the_table(self):
         _, rows = table.read(ROOT / "sanitizers/history.tsv")
         count = collections.Counter(row.result for row in rows)
