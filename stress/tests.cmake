@@ -166,6 +166,9 @@ if(NOT STRESS_SANITIZED)
   add_test(NAME stress-unit.report-browser
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/campaign/page/browser_test $<TARGET_FILE:page_for_test>)
   set_tests_properties(stress-unit.report-browser PROPERTIES LABELS once SKIP_RETURN_CODE 77 TIMEOUT 600)
+  add_test(NAME stress-unit.recipes COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/campaign/merge/recipes_test
+    $<TARGET_FILE:hakmem-stress> $<TARGET_FILE:canary-overlap> ${PROJECT_SOURCE_DIR}/docs/test-your-malloc.md)
+  set_tests_properties(stress-unit.recipes PROPERTIES LABELS once TIMEOUT 300)
 endif()
 
 include(scenario/scenario.cmake)
