@@ -22,7 +22,7 @@ TEST(Report, OfOneRun)
     ASSERT_EQ(report_one(directory, made_up_campaign().results[0], "the command"), "");
     const std::string page = text_of_file(directory + "/index.html");
     EXPECT_THAT(page, HasSubstr("hakmem passes</h1>"));
-    EXPECT_THAT(page, HasSubstr("<code>the command</code>"));
+    EXPECT_THAT(page, HasSubstr("<code><span>the</span> <span>command</span></code>"));
     EXPECT_EQ(directory_names(directory + "/results"), std::vector<std::string>{"00000000-larson-hakmem-os-pass.json"});
     // The next report replaces it.
     ASSERT_EQ(report_one(directory, made_up_campaign().results[4], "x"), "");

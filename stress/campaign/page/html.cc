@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <vector>
 
 #include "engine/base/markup.h"
 #include "engine/base/progress.h"
@@ -11,12 +12,44 @@ namespace stress {
 namespace {
 
 constexpr const char *kNone = "<span class=\"none\">not measured</span>";
+constexpr std::size_t kTogetherMax = 36; // characters that fit into a box on a phone
+
+// The words of a command with the blanks within quotes.
+std::vector<std::string> words_of(const std::string &command)
+{
+    std::vector<std::string> words(1);
+    char quote = 0;
+    for (const char c : command) {
+        if (quote == 0 && c == ' ') {
+            words.emplace_back();
+            continue;
+        }
+        if (quote == 0 && (c == '\'' || c == '"')) quote = c;
+        else if (c == quote) quote = 0;
+        words.back() += c;
+    }
+    return words;
+}
 
 }  // namespace
 
 std::string html_escape(const std::string &text)
 {
     return markup_escape(text);
+}
+
+std::string html_command(const std::string &command)
+{
+    const std::vector<std::string> words = words_of(command);
+    std::string text;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        std::string together = words[i];
+        if (together.substr(0, 1) == "-" && i + 1 < words.size() && words[i + 1].substr(0, 1) != "-" &&
+            together.size() + words[i + 1].size() < kTogetherMax)
+            together += " " + words[++i];
+        text += fmt::format("{}<span>{}</span>", text.empty() ? "" : " ", html_escape(together));
+    }
+    return text;
 }
 
 std::string html_bytes(const std::optional<std::uint64_t> &bytes)

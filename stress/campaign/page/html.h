@@ -17,7 +17,11 @@ std::string html_count(const std::optional<std::uint64_t> &count);  // "12 345 6
 std::string html_rate(const std::optional<double> &per_second);
 std::string html_seconds(const std::optional<double> &seconds);
 
+// A command of a shell between tags. A line breaks at its blanks only, never behind the hyphens of "--seed", and an option
+// stays with a short value.
+std::string html_command(const std::string &command);
+
 // "850 ns", "1.2 µs", "34 ms", "2.1 s".
 std::string nanoseconds_text(double nanoseconds);
 
-}  // namespace stress
+} // namespace stress

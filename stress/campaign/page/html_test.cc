@@ -33,6 +33,16 @@ TEST(Html, NoPairOfBytesSlipsThrough)
     }
 }
 
+TEST(Html, CommandsBreakAtBlanksOnly)
+{
+    EXPECT_EQ(html_command("hakmem-stress larson --quiet --seed 42"),
+              "<span>hakmem-stress</span> <span>larson</span> <span>--quiet</span> <span>--seed 42</span>");
+    EXPECT_EQ(html_command("A=1 run --report 'my <report>'"),
+              "<span>A=1</span> <span>run</span> <span>--report &#39;my &lt;report&gt;&#39;</span>");
+    const std::string path(40, 'x'); // too long to stay with its option
+    EXPECT_EQ(html_command("--allocator " + path), "<span>--allocator</span> <span>" + path + "</span>");
+}
+
 TEST(Html, Figures)
 {
     EXPECT_EQ(html_count(1234567), "1\u202F234\u202F567");

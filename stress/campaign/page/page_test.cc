@@ -46,7 +46,7 @@ TEST(Page, HoldsEachFailureWithItsCommand)
             EXPECT_THAT(page, HasSubstr(html_escape(failure.detail)));
         }
         EXPECT_THAT(page, HasSubstr("results/" + run.file));
-        if (!run.reproduce.empty()) EXPECT_THAT(page, HasSubstr("<code>" + html_escape(run.reproduce) + "</code>"));
+        if (!run.reproduce.empty()) EXPECT_THAT(page, HasSubstr("<code>" + html_command(run.reproduce) + "</code>"));
     }
     EXPECT_EQ(failures, 4u);
     EXPECT_EQ(count(page, "<article"), 3u);
@@ -213,7 +213,7 @@ TEST(Page, DirectedChecksDecideByStandardsAlone)
     };
     EXPECT_THAT(with("C17", "fail"), HasSubstr("hakmem fails</h1>"));
     EXPECT_THAT(with("C17", "fail"), HasSubstr("1 of 1 checks of a standard</a>"));
-    EXPECT_THAT(with("C17", "fail"), HasSubstr("--only a-check</code>"));
+    EXPECT_THAT(with("C17", "fail"), HasSubstr("<span>--only a-check</span></code>"));
     EXPECT_THAT(with("quality: more", "fail"), HasSubstr("hakmem passes</h1>"));
     EXPECT_THAT(with("quality: more", "fail"), HasSubstr("what it did"));
     EXPECT_THAT(with("C17", "pass"), HasSubstr("hakmem passes</h1>"));

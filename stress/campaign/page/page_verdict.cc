@@ -191,9 +191,9 @@ void add_group(std::string &text, const FailureGroup &group, std::size_t number)
                     more == 1 ? "run" : "runs", group.rules.find(',') == std::string::npos ? "rule" : "rules");
     for (std::size_t i = 1; i <= std::min(more, kMoreShown); ++i) {
         const RunRecord &other = *group.runs[i];
-        text += fmt::format("<li>{}{}, <a href=\"results/{}\">result</a>: <code>{}</code></li>\n", how_run(other),
+        text += fmt::format("<li>{}{}, <a href=\"results/{}\">result</a>:\n{}</li>\n", how_run(other),
                             other.seed.has_value() ? fmt::format(", seed {}", *other.seed) : "",
-                            html_escape(other.file), html_escape(other.reproduce));
+                            html_escape(other.file), command_box(other.reproduce));
     }
     if (more > kMoreShown) text += fmt::format("<li>and {} more, in results/</li>\n", more - kMoreShown);
     text += "</ul></details>\n</article>\n";
@@ -221,7 +221,7 @@ std::string badge(RunVerdict verdict)
 
 std::string command_box(const std::string &text)
 {
-    return "<pre><code>" + html_escape(text) + "</code></pre>\n";
+    return "<pre class=\"command\" tabindex=\"0\"><code>" + html_command(text) + "</code></pre>\n";
 }
 
 std::string how_run(const RunRecord &run)

@@ -84,6 +84,8 @@ code,pre{font:13px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans M
 pre{margin:8px 0 0;padding:10px 14px;background:var(--track);border-radius:8px;white-space:pre-wrap;
 overflow-wrap:anywhere}
 pre code{user-select:all}
+pre.command{overflow-x:auto;overflow-wrap:normal}
+.command span{white-space:nowrap}
 ul.why{margin:10px 0 0;padding:0;list-style:none}
 ul.why li{margin:0 0 8px}
 ul.why b{color:var(--fail)}
@@ -124,7 +126,7 @@ body{font-size:11pt}nav,summary{display:none}.card,figure,.panel{break-inside:av
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 table{font-size:7.5pt}th,td{padding:3px 6px 3px 0}td.wrap{min-width:8em;overflow-wrap:anywhere}td:not(.n),thead th,tbody th{white-space:normal}
 .grid{grid-template-columns:1fr}.panels{grid-template-columns:1fr 1fr}
-.scroll{overflow:visible}td code{white-space:normal;overflow-wrap:anywhere}
+.scroll,pre.command{overflow:visible}.command span{white-space:pre-wrap;overflow-wrap:anywhere}td code{white-space:normal;overflow-wrap:anywhere}
 details:not(.long)::details-content{content-visibility:visible;block-size:auto}}
 )";
 
