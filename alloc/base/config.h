@@ -107,7 +107,7 @@ enum {
 
     HEAPS_MAX = 1 << 18, /* threads alive at one time */
 
-    PURGE_DELAY_MS = 250, /* a free page keeps its memory for one to two delays */
+    PURGE_DELAY_MS = 250, /* a free page keeps its memory for one to two delays, or as long as its like swings */
     WINDOW_DELAYS = 2, /* memory that is wanted again within this number of delays was given back too early */
     VISIT_ROUNDS =
         1, /* the background thread visits a heap whose thread was on no slow path for more rounds than this */

@@ -12,7 +12,7 @@
 
 #define OPTIONS(X)                                                                                                   \
     X(PURGE_DELAY_MS, PURGE_DELAY_MS, 0, 3600000,                                                                    \
-      "a free page keeps its memory for one to two such delays; 0: purged when freed")                               \
+      "a free page keeps its memory for one to two such delays, longer in a swing; 0: purged at once")               \
     X(HUGE_CACHE_MIB, HUGE_CACHE_BYTES_MAX >> 20, 0, 1048576, "MiB of mappings above 2 MiB kept for reuse; 0: none") \
     X(HUGE_PAGES, 0, 0, 2, "1: huge pages behind superslabs where the system likes; 2: behind those that stay full") \
     X(GUARD_SAMPLE, 0, 0, 1000000000, "N: about one in N small blocks lies alone between pages that fault; 0: none") \

@@ -102,6 +102,8 @@ struct process_memory process_memory(void)
     struct rusage usage = {0};
     struct process_memory memory = {.resident_bytes = resident_bytes()};
     if (call_getrusage(&usage) == 0) memory.resident_peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    /* The kernel writes the peak down from time to time only. */
+    if (memory.resident_peak_bytes < memory.resident_bytes) memory.resident_peak_bytes = memory.resident_bytes;
     return memory;
 }
 

@@ -2,6 +2,7 @@
 #include "base/test_support.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,6 +52,22 @@ TEST_F(Process, AmountsForPeople)
         const size_t unit = (size_t)(std::find(units, units + 6, text.substr(space + 1)) - units);
         EXPECT_NEAR(std::stod(text), (double)bytes / (double)(1ull << (10 * unit + 10)), 0.051) << bytes;
     }
+}
+
+// The kernel's own peak lags behind its count of what is resident, by a page or many.
+TEST_F(Process, ThePeakIsNeverBelowWhatIsResident)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), pages = 3000;
+        char *at = static_cast<char *>(
+            mmap(nullptr, pages * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        for (size_t i = 0; i < pages; i++) {
+            at[i * page_bytes] = 1;
+            const struct process_memory memory = process_memory();
+            ASSERT_NE(memory.resident_bytes, 0u);
+            ASSERT_GE(memory.resident_peak_bytes, memory.resident_bytes) << i;
+        }
+    }));
 }
 
 // The name is one of a file; each day from 1970 to 2103 has the date that libc says.
