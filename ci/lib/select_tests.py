@@ -29,8 +29,10 @@ NIGHTLY = {"soak", "nightly"}
 ROOT = TIERS.parents[1]
 
 # A pattern of paths, what to build for them, and the tests to run. Lints run for every change, but for those of what the heap
-# costs. What takes long and is left to --all by ci/tiers is left out here too, unless the change is in the folder that it tests.
-LINTS = r"lint[.](?!bench_|growth|workflows)"
+# costs, and for their own tests. What takes long and is left to --all by ci/tiers is left out here too, unless the change is in
+# the folder that it tests. A change of the heap has one preemption of the explorer and three rows of the counts: with the rest
+# it would take three times as long, and the default tier has it.
+LINTS = r"lint[.](?!bench_|growth|contention|workflows|.*_self_test$|orders_judging)"
 LONG = r"(?!.*(Profile[.]seeds$|[./]pages[.]|ForkEveryStep[.]all$|-pprof$))"
 HARNESSES = r"stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$"
 SUITE = r"stress-unit[.](?!Canary|OtherScenarios|InjectCanary|report-browser)|stress[.]list$"
@@ -38,7 +40,7 @@ CHANGES = [
     (
         r"alloc/",
         "alloc-programs hakmem hakmem-validate hakmem-stress hakmem-bench",
-        rf"{LONG}(unit|unit-release|program|link|override)/|{HARNESSES}|lint[.](bench_counts|growth)$",
+        rf"{LONG}(unit|unit-release|program|link|override)/|{HARNESSES}|lint[.]bench_few$",
     ),
     (r"alloc/profile/", "", r"unit-release/Profile[.]seeds$|override/.*-pprof$"),
     (r"alloc/os/", "", r"(unit-release|program)/.*pages[.]"),
@@ -46,7 +48,7 @@ CHANGES = [
     (r"alloc/(report|debug|slab)/", "misuse-programs", r"misuse[.]\w+[.][12]$"),
     (r"alloc/guard/", "guard-program", r"crash[.]guard$"),
     (r"alloc/crash/", "crash-program", r"crash[.](hakmem|static)$"),
-    (r"alloc/(slab|superslab|cache)/", "hakmem-explore", r"explore[.]two_threads$"),
+    (r"alloc/(slab|superslab|cache)/", "hakmem-explore", r"explore[.]one_preemption$"),
     (
         r"alloc/(heap|control|entry)/|stress/conform/",
         "hakmem-stress conform-test",
@@ -61,7 +63,7 @@ CHANGES = [
         r"inject[.](space[.]hakmem|signals[.]hakmem|calls[.]hakmem[.]few)$|stress-unit[.]InjectCanary",
     ),
     (r"stress/explore/", "hakmem-explore explore-test", r"explore-unit[.]|explore[.](command|two_threads)$"),
-    (r"stress/order/", "stress/order/all", r"order[.]"),
+    (r"stress/order/", "stress/order/all", r"order[.]|lint[.]contention$"),
     (
         r"stress/bench/|ci/bench|ci/lint/(counts|growth)",
         "hakmem hakmem-bench hakmem-stress",
@@ -70,6 +72,7 @@ CHANGES = [
     (r"stress/bench/[^/]*$", "stress-test", r"stress-unit[.]Commands[.]Speed"),
     (r"stress/misuse/", "hakmem hakmem-validate misuse-programs", r"misuse[.]"),
     (r"fuzz/|ci/fuzz|corpus/|stress/program/", "fuzz fuzz-test fuzz-machine-test hakmem-stress", r"fuzz|corpus[.]"),
+    (r"(ci|sanitizers)/", "", r"lint[.](.*_self_test|orders_judging)$"),
     (r"sanitizers/|ci/mutants", "hakmem", r"mutants[.]subset$"),
     (
         r"stress/crash/|ci/replay|stress/record/",

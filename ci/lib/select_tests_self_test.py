@@ -9,9 +9,13 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "lint"))
+
+import lint
 import select_tests
 
 
@@ -67,6 +71,18 @@ class Changes(unittest.TestCase):
         self.assertIn("crash[.]guard$", match)
         self.assertEqual(paths, "alloc/guard/new.c")
 
+    def test_lints_of_changed_files(self):
+        """A file that differs or is new, and every file if a rule changed."""
+        names = ["new.c", "stress/crash/moved.c", "rule"]
+        chosen = lambda: lint.changed_files(self.root, names, "HEAD", ["rule"])
+        self.assertEqual(chosen(), [])
+        self.write("new.c", "")
+        self.assertEqual(chosen(), ["new.c"])
+        self.write("stress/crash/moved.c", "")
+        self.assertEqual(chosen(), names[:2])
+        self.write("rule", "")
+        self.assertEqual(chosen(), names)
+
     def test_a_moved_file_concerns_both_folders(self):
         (self.root / "fuzz").mkdir()
         self.git("mv", "stress/crash/moved.c", "fuzz/moved.c")
@@ -83,15 +99,23 @@ class Changes(unittest.TestCase):
             "unit/ForkEveryStep.all": None,
             "lint.workflows": ".github/new.yml",
             "unit/ForkEveryStep": "alloc/slab/new.c",
-            "lint.growth": "alloc/slab/new.c",
-            "lint.bench_counts": "alloc/slab/new.c",
+            "lint.growth": None,
+            "lint.bench_counts": None,
+            "lint.contention": None,
+            "lint.bench_few": "alloc/slab/new.c",
+            "explore.two_threads": None,
             "lint.words": "docs/new.md",
+            "lint.words_self_test": "ci/lint/new",
+            "lint.orders_judging": "ci/lint/new",
         }
-        folders = ["alloc/slab", "alloc/profile", "alloc/os", ".github", "docs"]
-        for path in [
-            f"{folder}/new{'.yml' if folder == '.github' else '.md' if folder == 'docs' else '.c'}"
-            for folder in folders
-        ]:
+        for path in (
+            "alloc/slab/new.c",
+            "alloc/profile/new.c",
+            "alloc/os/new.c",
+            ".github/new.yml",
+            "docs/new.md",
+            "ci/lint/new",
+        ):
             (self.root / path).parent.mkdir(parents=True, exist_ok=True)
             self.write(path, "")
             _, match, paths = self.changed()

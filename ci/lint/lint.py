@@ -32,6 +32,17 @@ def tracked(root, paths=()):
     return sorted(name for name in set(listed.split("\0")) if name and (root / name).is_file())
 
 
+def changed_files(root, names, commit, rules=()):
+    """Those of the names that differ from the commit or are new; all, if one of the rules does, for which every file counts."""
+    git = ["git", "-C", root]
+    listed = subprocess.run([*git, "diff", "-z", "--name-only", commit], capture_output=True, check=True).stdout
+    listed += subprocess.run(
+        [*git, "ls-files", "-z", "-o", "--exclude-standard"], capture_output=True, check=True
+    ).stdout
+    changed = set(os.fsdecode(listed).split("\0"))
+    return names if changed & set(rules) else [name for name in names if name in changed]
+
+
 def files_of(root, folder, *suffixes):
     """(name relative to the folder, text) of its files with these suffixes."""
     for path in sorted(path for path in (root / folder).rglob("*") if path.name.endswith(suffixes) and path.is_file()):
