@@ -17,7 +17,7 @@ set -eu
 case ${1-} in --help | -h) sed -n '2,/^set -eu/{/^#/s/^# \{0,1\}//p;}' "$0"; exit 0 ;; esac
 command -v python3 >/dev/null || { echo "hakmem-replay: python3 is not here: install it" >&2; exit 2; }
 self=$(readlink -f -- "$0")
-exec python3 -IS "${self%/*}/@suite_of_bin@/replay" "$@"
+exec python3 -BIS "${self%/*}/@suite_of_bin@/replay" "$@" # B: or a package would leave __pycache__ behind
 ]])
 file(CHMOD ${PROJECT_BINARY_DIR}/install/hakmem-replay PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
   WORLD_READ WORLD_EXECUTE)
