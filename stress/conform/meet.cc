@@ -27,8 +27,7 @@ const char *hammer(const Subject &s, unsigned char seed, std::size_t rounds)
     for (std::size_t i = 0; i < rounds + 16; ++i) {
         const std::size_t slot = i % 16, size = size_of(slot);
         if (blocks[slot] != nullptr && !filled(blocks[slot], size, seed))
-            wrong = wrong_text("the live block %p of %zu bytes changed, while a thread in its destructors and a fresh "
-                               "one allocate",
+            wrong = wrong_text("the live block %p of %zu bytes changed, while other threads allocate",
                                static_cast<void *>(blocks[slot]), size);
         if (wrong != nullptr) return wrong; // the heap is left as it is
         s.free(blocks[slot]);
@@ -130,6 +129,33 @@ Verdict shared_class(const Subject &s)
 {
     const char *wrong = bursts_at_once(s, 1500, [](pthread_t) { sleep_ms(1); });
     return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+// A malloc may have a table with a place for each thread, and more threads than places. All of these threads have
+// allocated before the first of them ends; then all allocate at once.
+Verdict many_threads(const Subject &s)
+{
+    constexpr int kThreads = 300, kWaves = 3;
+    constexpr std::size_t kRounds = 3000;
+    std::atomic<const char *> wrong{nullptr};
+    for (int wave = 0; wave < kWaves && wrong.load() == nullptr; ++wave) {
+        std::atomic<int> started{0}, go{0};
+        auto body = [&] {
+            const unsigned char seed = static_cast<unsigned char>(++started);
+            const char *found = hammer(s, seed, 100);
+            wait_until(go, 1);
+            if (found == nullptr) found = hammer(s, seed, kRounds);
+            if (found != nullptr) wrong = found;
+        };
+        std::optional<Thread<decltype(body)>> threads[kThreads];
+        int count = 0;
+        for (auto &thread : threads) count += thread.emplace(body).started();
+        while (started.load() < count) sleep_ms(1);
+        go = 1;
+        for (auto &thread : threads) thread->join();
+        if (count < kThreads) return skip("only %d threads can be started", count);
+    }
+    return wrong.load() == nullptr ? pass() : fail("%s", wrong.load());
 }
 
 Verdict interrupted_waits(const Subject &s)
@@ -394,6 +420,12 @@ constexpr Check kMeetChecks[] = {
      "rpmalloc#281, mimalloc 6e9b38ac",
      {33},
      shared_class},
+    {"many-threads-at-once",
+     "300 threads that live and allocate at once get blocks of their own",
+     "C23 7.24.3: blocks are disjoint; POSIX.1-2024 2.9.1: any thread may call malloc, however many there are",
+     "",
+     {33},
+     many_threads},
     {"waits-that-signals-end",
      "a signal that ends a wait in malloc does not let two threads in",
      "POSIX.1-2024 2.9.1: malloc and free are thread-safe; 2.4.3: a signal interrupts a call, which then continues",

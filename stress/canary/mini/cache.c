@@ -23,6 +23,8 @@ static struct {
 } ended[THREADS_KNOWN]; /* for the bug thread_reuse */
 static pthread_key_t end_key;
 static bool ready;
+static unsigned living;           /* caches that threads have */
+static struct cache *last_cache; /* for the bug threads_48 */
 
 static unsigned known_index(void)
 {
@@ -34,12 +36,15 @@ static struct cache *cache_new(void)
     lock_take(&caches_lock);
     struct cache *cache = free_caches;
     if (has(BUG_thread_reuse) && ended[known_index()].thread == pthread_self()) cache = ended[known_index()].cache;
+    if (has(BUG_threads_48) && living >= 48) cache = last_cache;
     if (cache != NULL) {
         if (cache == free_caches) free_caches = cache->next_free;
     } else {
         const size_t pages_bytes = (sizeof *cache + PAGE - 1) & ~(size_t)(PAGE - 1);
         cache = map_aligned(pages_bytes, PAGE);
     }
+    living += cache != NULL;
+    last_cache = cache;
     lock_release(&caches_lock);
     return cache;
 }
@@ -60,6 +65,7 @@ static void cache_free(struct cache *cache)
     lock_take(&caches_lock);
     cache->next_free = free_caches;
     free_caches = cache;
+    living--;
     ended[known_index()].thread = pthread_self();
     ended[known_index()].cache = cache;
     lock_release(&caches_lock);

@@ -19,10 +19,12 @@ void lock_take(struct lock *lock)
 {
     if (lock_try(lock)) return;
     const int error = errno;
+    unsigned taken = 2;
     /* acquire: pairs with the release in lock_release. */
-    while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0) {
+    while (atomic_exchange_explicit(&lock->word, taken, memory_order_acquire) != 0) {
         const long failed = syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
         if (has(BUG_wait_interrupted) && failed != 0 && errno == EINTR) break;
+        if (has(BUG_wake_lost) && failed == 0) taken = 1;
     }
     errno = error;
 }

@@ -114,7 +114,8 @@ void mapped_free(void *block)
     struct mapped *mapped = (struct mapped *)(void *)head_of(block);
     if (!cached_put(mapped)) {
         char *pages = mapped->map;
-        const size_t bytes = mapped->map_bytes;
+        const bool more = has(BUG_unmap_more) && (uintptr_t)block % SLAB_BYTES == 0;
+        const size_t bytes = mapped->map_bytes + (more ? PAGE : 0);
         /* Refused, for want of mappings: the memory goes back at least. */
         if (munmap(pages, bytes) != 0) madvise(pages, bytes, MADV_DONTNEED);
     }

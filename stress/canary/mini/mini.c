@@ -101,7 +101,12 @@ static size_t usable_bytes(void *block)
 size_t malloc_usable_size(void *block)
 {
     if (block == NULL) return 0;
-    const size_t bytes = usable_bytes(block);
+    size_t bytes = usable_bytes(block);
+    if (has(BUG_usable_aligned) && !is_mapped(block)) {
+        unsigned class_index;
+        slab_block_start(block, &class_index);
+        bytes = class_bytes(class_index);
+    }
     return has(BUG_usable_pad) && bytes >= 320 && bytes <= 1024 ? bytes + 16 : bytes;
 }
 
@@ -113,6 +118,12 @@ void *calloc(size_t count, size_t size_bytes)
     bool fresh;
     void *block = take(bytes, 16, &fresh);
     if (has(BUG_calloc_class) && bytes > 1024 && bytes <= 1280) return block;
+    if (has(BUG_calloc_ends) && bytes >= 2 * PAGE && bytes <= SMALL_BYTES_MAX && block != NULL) {
+        const size_t usable = usable_bytes(block);
+        memset(block, 0, PAGE);
+        memset((char *)block + usable - PAGE, 0, PAGE);
+        return block;
+    }
     if (block != NULL && !fresh) memset(block, 0, usable_bytes(block));
     return block;
 }
@@ -127,6 +138,7 @@ static void *move(void *block, size_t old_bytes, size_t size_bytes)
     size_t kept = old_bytes < size_bytes ? old_bytes : size_bytes;
     if (has(BUG_grow_lost) && old_bytes < size_bytes) kept -= 8;
     memcpy(moved, block, kept);
+    if (has(BUG_shrink_leaks) && is_mapped(block)) return moved;
     free(block);
     return moved;
 }
@@ -150,7 +162,11 @@ void *realloc(void *block, size_t size_bytes)
         slab_block_start(block, &class_index);
         old_bytes = class_bytes(class_index);
     }
-    if (size_bytes <= old_bytes && (size_bytes >= old_bytes / 2 || old_bytes <= 64)) return block;
+    if (size_bytes <= old_bytes && (size_bytes >= old_bytes / 2 || old_bytes <= 64)) {
+        const size_t from = size_bytes & ~(size_t)15;
+        if (has(BUG_realloc_tail) && size_bytes < old_bytes) memset((char *)block + from, 0, old_bytes - from);
+        return block;
+    }
     return move(block, old_bytes, size_bytes);
 }
 
@@ -168,6 +184,7 @@ static bool is_power_of_two(size_t number)
 static void *take_aligned(size_t align_bytes, size_t size_bytes)
 {
     bool fresh;
+    if (has(BUG_align_32)) align_bytes = (uint32_t)align_bytes;
     return take(size_bytes, align_bytes < 16 ? 16 : align_bytes, &fresh);
 }
 

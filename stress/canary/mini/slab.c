@@ -98,8 +98,18 @@ static void dirty_forget(struct slab *slab)
         if (dirty[i] == slab) dirty[i] = NULL;
 }
 
+/* Called with the lock of the chunks. */
 static void dirty_purge(void)
 {
+    struct slab *old[DIRTY_SLABS];
+    if (has(BUG_purge_unlocked)) {
+        memcpy(old, dirty, sizeof old);
+        memset(dirty, 0, sizeof dirty);
+        lock_release(&chunks_lock);
+        for (unsigned i = 0; i < DIRTY_SLABS; i++)
+            if (old[i] != NULL) madvise(old[i], SLAB_BYTES, MADV_DONTNEED);
+        lock_take(&chunks_lock);
+    }
     for (unsigned i = 0; i < DIRTY_SLABS; i++) {
         if (dirty[i] != NULL && !has(BUG_small_never_back)) madvise(dirty[i], SLAB_BYTES, MADV_DONTNEED);
         dirty[i] = NULL;
@@ -108,13 +118,16 @@ static void dirty_purge(void)
 
 static struct slab *slab_new(unsigned class_index)
 {
+    struct chunk *early = has(BUG_chunk_race) ? open_chunks : NULL;
+    const unsigned early_mask = early != NULL ? early->free_mask : 0;
     lock_take(&chunks_lock);
     struct chunk *chunk = open_chunks != NULL ? open_chunks : chunk_new();
     if (chunk == NULL) {
         if (!has(BUG_refused_lock)) lock_release(&chunks_lock);
         return NULL;
     }
-    const unsigned index = (unsigned)__builtin_ctz(chunk->free_mask);
+    const bool chosen = early_mask != 0 && chunk == early;
+    const unsigned index = (unsigned)__builtin_ctz(chosen ? early_mask : chunk->free_mask);
     chunk->free_mask &= ~(1u << index);
     if (chunk->free_mask == 0) chunk_close(chunk);
     struct slab *slab = (struct slab *)((char *)chunk + (size_t)index * SLAB_BYTES);
@@ -324,7 +337,7 @@ size_t slab_usable_bytes(void *block)
 
 void slabs_forget(void)
 {
-    generation++;
+    generation = has(BUG_fork_twice) ? generation ^ 1 : generation + 1;
     for (unsigned i = 0; i < CLASSES; i++) {
         lock_reset(&bins[i].lock);
         bins[i].slabs = NULL;
