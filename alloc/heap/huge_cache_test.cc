@@ -314,6 +314,28 @@ TEST_F(HugeLoop, WhatIsWantedLateWasNotTakenTooEarly)
     }
 }
 
+// A miss of a block that the limit took back raises the bytes to keep by one and a half times its length.
+TEST_F(HugeLoop, HowMuchAMissTeaches)
+{
+    for (size_t count = 4; count <= 5; count++) { // the cache has room for four
+        hak_purge();
+        huge_cache_forget();
+        char *stays = allocated(3 * MIB);
+        const size_t other_bytes = huge_figures().live_bytes;
+        std::vector<char *> blocks(count);
+        for (char *&block : blocks) block = allocated(15 * MIB);
+        const size_t each_bytes = (huge_figures().live_bytes - other_bytes) / count;
+        for (char *block : blocks) hak_free(block);
+        ASSERT_EQ(huge_keep_bytes, 0u);
+        const size_t cached = huge_figures().cached_bytes / each_bytes;
+        ASSERT_EQ(cached, 4u);
+        for (char *&block : blocks) block = allocated(15 * MIB);
+        EXPECT_EQ(huge_keep_bytes, (count - cached) * each_bytes / 2 * 3) << count << " blocks";
+        for (char *block : blocks) hak_free(block);
+        hak_free(stays);
+    }
+}
+
 // What is cached and what is in use stay below the most that was in use lately, until the program wants again what that
 // took back.
 TEST_F(HugeLoop, TheCacheAddsNothingToThePeak)
