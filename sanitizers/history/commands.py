@@ -14,9 +14,9 @@ import matrix
 import rows as table
 import versions
 
-# Of three projects and five kinds, each found by another check. They need four builds in C and two wheels: rows share
+# Of three projects and four kinds, each found by another check. They need four builds in C and two wheels: rows share
 # versions, and none is snmalloc, which takes ten times as long to compile.
-QUICK = ("mimalloc-121", "mimalloc-153", "rpmalloc-pvalloc", "rpmalloc-98", "rpmalloc-null", "tbbmalloc-838")
+QUICK = ("mimalloc-121", "mimalloc-b2419108", "rpmalloc-pvalloc", "rpmalloc-98", "rpmalloc-null", "tbbmalloc-838")
 
 
 def say(text):

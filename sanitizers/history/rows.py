@@ -5,7 +5,7 @@ Columns, with tabs between them:
   name project broken mended kind reference bug command | result by seconds reason
 
 The first eight were written before the suite ran on the row. A check that was added for a miss came into its command
-later, and the versions of three rows changed after a run (README.md names them). `ci/history --merge` writes the last
+later, and the versions of four rows changed after a run (README.md names them). `ci/history --merge` writes the last
 four:
 
   found        the command fails on the broken version, by what `by` names, and not by that on the mended one; `reason`
