@@ -130,7 +130,7 @@ std::string what_failed(const MallocVerdict &verdict, const std::vector<FailureG
     std::string text;
     for (std::size_t i = 0; i < groups.size(); ++i)
         if (groups[i].label == verdict.label && groups[i].expected.empty() && !groups[i].runs[0]->scenario.empty())
-            text += fmt::format("{}<a href=\"#failure{}\">{}</a> ({})", text.empty() ? "" : ", ", i,
+            text += fmt::format("{}<a class=\"name\" href=\"#failure{}\">{}</a> ({})", text.empty() ? "" : ", ", i,
                                 html_escape(groups[i].scenario), html_escape(groups[i].rules));
     if (verdict.directed != nullptr && verdict.directed->standard.failed != 0)
         text += fmt::format("{}<a href=\"#directed\">{}</a>", text.empty() ? "" : "; ",
@@ -275,7 +275,7 @@ std::string section_headline(const PageData &data)
         text += "</ul>\n";
     }
     text += fmt::format("<p class=\"counts\">All runs: <b class=\"pass\">{}</b> passed, <b{}>{}</b> failed, "
-                        "<b>{}</b> skipped, in {}{}",
+                        "<b>{}</b> skipped, in <span class=\"name\">{}</span>{}",
                         html_count(s.passed), s.failed != 0 ? " class=\"fail\"" : "", html_count(s.failed),
                         html_count(s.skipped), duration_text(s.elapsed_seconds),
                         header.soak_seconds > 0 ? header.complete ? ", soak complete" : " of the soak so far" : "");
