@@ -147,6 +147,24 @@ TEST_F(GuardRate, BesideLarger)
     with(4096, 100, [] { expect_rate(100, load_beside_larger, 50000); });
 }
 
+// One in 1 is every block that has a slot, of each size and whether or not blocks are freed between.
+TEST_F(GuardRate, OneInOneIsEachBlock)
+{
+    with(4096, 1, [] {
+        hak_purge(); // what the bins had before the rate was set is not counted
+        for (bool is_freed : {false, true}) {
+            std::vector<void *> blocks;
+            for (size_t i = 0; i < 3000; i++) {
+                void *block = hak_malloc(1 + i % GUARD_BYTES_MAX);
+                EXPECT_TRUE(test::is_sampled(block)) << i;
+                if (is_freed && i % 3 != 0) hak_free(block);
+                else blocks.push_back(block);
+            }
+            for (void *block : blocks) hak_free(block);
+        }
+    });
+}
+
 // An aligned block is never sampled. A choice that it pops is dropped, so however many are, no samples come due for other
 // blocks.
 TEST_F(GuardRate, NoSampleIsOwed)

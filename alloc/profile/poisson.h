@@ -49,6 +49,13 @@ static inline uint64_t poisson_log(uint64_t part, uint64_t whole)
     return 2 * sum;
 }
 
+/* The means that a block must have to be chosen with probability 1 / number: -log(1 - 1 / number). For 1 it is POISSON_MOST,
+ * which is more than any distance, so each block is chosen. */
+static inline uint64_t poisson_one_in(uint32_t number)
+{
+    return number == 1 ? POISSON_MOST * POISSON_ONE : poisson_log(1, number);
+}
+
 /* 1 - exp(-x): the probability that a block of x means is sampled. At least 2^-56. */
 static inline uint64_t poisson_probability(uint64_t x)
 {

@@ -54,6 +54,31 @@ TEST_F(ProfileBlock, Arithmetic)
     EXPECT_NEAR(beyond[3], 1e6 * std::exp(-8), 75);
 }
 
+// One block in N is chosen: by the formula to 1e-13 of 1 / N, and by a million draws to six standard deviations. poisson_distance
+// is exact to 2e-6 of its mean.
+TEST_F(ProfileBlock, OneInNIsChosen)
+{
+    static poisson_table table;
+    poisson_table_make(&table);
+    uint64_t random = 1;
+    std::vector<uint64_t> distances(1000000);
+    for (uint64_t &distance : distances) distance = poisson_distance(&table, &random);
+    std::sort(distances.begin(), distances.end());
+    const double draws = (double)distances.size();
+    for (uint32_t number = 1; number <= 1000; number++) {
+        const double chance = 1.0 / number, one = (double)POISSON_ONE;
+        const uint64_t means = poisson_one_in(number);
+        if (number > 1) EXPECT_NEAR((double)means / one, -std::log1p(-chance), 1e-13 * chance) << number;
+        EXPECT_NEAR((double)poisson_probability(means) / one, chance, 1e-9 * chance) << number;
+        const auto chosen = std::lower_bound(distances.begin(), distances.end(), means) - distances.begin();
+        const double tolerance = 6 * std::sqrt(draws * chance * (1 - chance)) + 2e-6 * draws * chance;
+        EXPECT_NEAR((double)chosen, draws * chance, number == 1 ? 0 : tolerance) << number;
+    }
+    // The longest distance: all zeros in front, and the end of the last cell.
+    const auto &last = table.cells[POISSON_CELLS - 1];
+    EXPECT_LT(last.at + (last.slope << POISSON_FRACTION_BITS) + 63 * POISSON_LOG_OF_2, poisson_one_in(1));
+}
+
 // With a thread's table of choices refused, its blocks are served and not sampled; later they are.
 TEST_F(ProfileBlock, WithoutMemoryForATableNothingIsSampled)
 {

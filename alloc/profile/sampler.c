@@ -165,13 +165,12 @@ static void count_from_now(struct tcache *tcache, struct sampler *sampler, uint3
     sampler_arm(tcache, state, class_index);
 }
 
-/* Of one in N the chance of a block is 1 / N = 1 - exp(-1 / mean), so the mean is N - 1/2, nearly. */
 static void class_begin(struct sampler *sampler, uint32_t class_index)
 {
     uint32_t rate = (uint32_t)sampler->sampling;
     const uint32_t bytes = sizeclass_bytes(class_index);
     uint64_t guards = 0, profiles = 0;
-    if (rate != 0 && bytes <= GUARD_BYTES_MAX) guards = poisson_ratio(2, 2 * (uint64_t)rate - 1);
+    if (rate != 0 && bytes <= GUARD_BYTES_MAX) guards = poisson_one_in(rate);
     if ((sampler->sampling & PROFILE_MASK) != 0) profiles = poisson_ratio(bytes, profile_mean_bytes());
     sampler->rates[class_index] = guards + profiles;
     sampler->guard_rates[class_index] = guards;
