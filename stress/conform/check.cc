@@ -50,7 +50,7 @@ std::vector<const Check *> all_checks()
     for (const auto &table :
          {api_checks(), aligned_checks(), sized_checks(), operator_checks(), zero_checks(), thread_checks(),
           fork_checks(), loading_checks(), os_checks(), memory_checks(), growth_checks(), lost_checks(), meet_checks(),
-          number_checks(), signal_checks(), secure_checks()})
+          step_checks(), number_checks(), signal_checks(), secure_checks()})
         for (const Check &check : table) all.push_back(&check);
     return all;
 }

@@ -51,6 +51,7 @@ std::span<const Check> memory_checks();
 std::span<const Check> growth_checks();
 std::span<const Check> lost_checks();
 std::span<const Check> meet_checks();
+std::span<const Check> step_checks();
 std::span<const Check> number_checks();
 std::span<const Check> signal_checks();
 std::span<const Check> secure_checks();

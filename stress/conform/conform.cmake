@@ -12,7 +12,6 @@ set(CONFORM_SOURCES
   conform/growth.cc
   conform/loading.cc
   conform/lost.cc
-  conform/meet.cc
   conform/memory.cc
   conform/numbers.cc
   conform/operators.cc
@@ -21,11 +20,13 @@ set(CONFORM_SOURCES
   conform/report.cc
   conform/run.cc
   conform/secure.cc
-  conform/signal.cc
   conform/sized.cc
   conform/subject.cc
   conform/support.cc
-  conform/thread.cc
+  conform/threads/meet.cc
+  conform/threads/signal.cc
+  conform/threads/step.cc
+  conform/threads/thread.cc
   conform/zero.cc)
 
 # conform_files(directory): modules and the program conform-fresh, built into that directory; target conform-files.

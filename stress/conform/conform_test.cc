@@ -63,7 +63,7 @@ const std::set<std::string> kSlow = {
     "purge-of-one-page",          "small-out-of-data",     "large-out-of-data",       "small-out-of-address-space",
     "large-out-of-address-space", "phases-of-other-sizes", "late-free-of-large",      "calloc-from-the-system",
     "exit-with-workers",          "address-space",         "caches-of-ended-threads", "growing-and-shrinking",
-    "held-up-by-a-signal",        "popped-while-held-up"};
+    "held-up-by-a-signal",        "stopped-anywhere"};
 
 // The bug's own check, those that may fail too, and every twelfth of the others, different ones for each bug. This shows
 // a bug that a foreign check finds; running all checks on all bugs would take minutes.
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
                "enomem-ptrdiff-max",
                {"enomem-malloc", "enomem-realloc", "realloc-too-large-keeps-block", "around-powers-of-two"},
                "malloc of PTRDIFF_MAX bytes gave NULL and errno 0"},
-        Canary{"held", "held-up-by-a-signal", {}, ""}, Canary{"popped", "popped-while-held-up", {}, ""},
+        Canary{"held", "held-up-by-a-signal", {}, ""}, Canary{"popped", "stopped-anywhere", {}, ""},
         Canary{"calloc_wraps", "calloc-product-wraps", {}, "gave a block"},
         Canary{"realloc_frees", "realloc-too-large-keeps-block", {}, "the block"},
         Canary{"realloc_32_bits", "realloc-above-2-gib", {}, ""},

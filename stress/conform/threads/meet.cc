@@ -1,6 +1,5 @@
 // Threads that allocate at the same time: in one size class, when one ends and others start, while signals end their waits,
 // and while signals stop them for a moment. Each thread fills its blocks and checks them: a block that two threads have shows.
-// More than 400 lines: the checks share what fills and checks blocks, and how threads are stopped.
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -283,130 +282,6 @@ Verdict held_up(const Subject &s)
     return it.holds.load() != 0 ? pass() : skip("no timer");
 }
 
-// One thread takes and frees 16 blocks at a time. A signal stops it between any two instructions, and another thread takes 16
-// blocks, keeps the second, and frees the others so that the first comes back last. A malloc whose list of free blocks takes
-// its head for unchanged, because it is the same block, would now hand out the kept block again.
-constexpr std::size_t kPoppedSize = 48, kPoppedBlocks = 16, kPoppedKept = 64, kPoppedRounds = 1200;
-constexpr int kPoppedRoundsLeast = 100; // fewer prove nothing: the check skips
-constexpr double kPoppedSeconds = 3; // of the processor
-constexpr double kPoppedPatience = 0.002; // for the other thread, which may need a lock that the stopped thread holds
-
-struct Popped {
-    const Subject *subject = nullptr;
-    std::atomic<int> stopped{0}, continues{0}, wanted{0}, done{0}; // rounds
-    std::atomic<int> loops{0}; // of the thread that is stopped
-    std::atomic<int> over{0};
-    std::atomic<const char *> wrong{nullptr};
-};
-Popped popped;
-
-// What is wrong, or null.
-const char *popped_take(unsigned char *(&blocks)[kPoppedBlocks], unsigned char seed)
-{
-    for (auto &block : blocks) {
-        block = bytes_of(launder(popped.subject->malloc(kPoppedSize)));
-        if (block == nullptr) return wrong_text("malloc(%zu) gave NULL, errno %s", kPoppedSize, errno_text(errno));
-        fill(block, kPoppedSize, seed);
-    }
-    for (auto *block : blocks)
-        if (!filled(block, kPoppedSize, seed))
-            return wrong_text("the live block %p changed, while a signal held up another thread in malloc or free",
-                              static_cast<void *>(block));
-    return nullptr;
-}
-
-void popped_stop(int)
-{
-    const int error = errno, round = popped.stopped.fetch_add(1) + 1;
-    const timespec moment{0, 5'000};
-    while (popped.continues.load() < round) nanosleep(&moment, nullptr);
-    errno = error;
-}
-
-void popped_loop()
-{
-    unsigned char *blocks[kPoppedBlocks];
-    while (popped.over.load() == 0) {
-        if (popped.wrong.load() == nullptr) {
-            if (const char *wrong = popped_take(blocks, 1)) popped.wrong = wrong;
-            for (auto *block : blocks)
-                if (popped.wrong.load() == nullptr) popped.subject->free(block);
-        }
-        popped.loops.fetch_add(1);
-    }
-}
-
-// Keeps the second block of each round for kPoppedKept rounds. What it keeps at the end stays: a list may be damaged.
-void popped_meanwhile()
-{
-    unsigned char *blocks[kPoppedBlocks], *kept[kPoppedKept] = {};
-    const auto kept_changed = [&] {
-        for (auto *block : kept)
-            if (block != nullptr && !filled(block, kPoppedSize, 2))
-                return wrong_text("the live block %p changed, while a signal held up another thread in malloc or free",
-                                  static_cast<void *>(block));
-        return static_cast<const char *>(nullptr);
-    };
-    for (int round = 1; popped.over.load() == 0; popped.done = round++) {
-        while (popped.wanted.load() < round && popped.over.load() == 0) {
-            const timespec moment{0, 5'000};
-            nanosleep(&moment, nullptr);
-        }
-        const char *wrong = popped_take(blocks, 2);
-        if (wrong == nullptr) wrong = kept_changed();
-        if (wrong != nullptr) {
-            popped.wrong = wrong;
-            continue;
-        }
-        unsigned char *&place = kept[static_cast<std::size_t>(round) % kPoppedKept];
-        popped.subject->free(std::exchange(place, std::exchange(blocks[1], nullptr)));
-        for (std::size_t i = kPoppedBlocks; i-- > 0;) popped.subject->free(blocks[i]);
-    }
-}
-
-Verdict popped_while_held_up(const Subject &s)
-{
-    popped.subject = &s;
-    struct sigaction action{}, before{};
-    action.sa_handler = popped_stop;
-    action.sa_flags = SA_RESTART;
-    sigaction(SIGUSR1, &action, &before);
-    now_doing("malloc and free in two threads, one of which signals stop");
-    std::atomic<int> begun{0};
-    pthread_t looping{};
-    auto loop = [&] {
-        looping = pthread_self();
-        begun = 1;
-        popped_loop();
-    };
-    auto meanwhile = [] { popped_meanwhile(); };
-    Thread<decltype(loop)> first(loop);
-    Thread<decltype(meanwhile)> second(meanwhile);
-    if (first.started() && second.started()) {
-        wait_until(begun, 1);
-        const double until = processor_seconds() + kPoppedSeconds;
-        for (int round = 1; round <= static_cast<int>(kPoppedRounds) && popped.wrong.load() == nullptr; ++round) {
-            if (processor_seconds() > until) break;
-            wait_until(popped.loops, popped.loops.load() + 1 + round % 2); // somewhere else than the round before
-            pthread_kill(looping, SIGUSR1);
-            wait_until(popped.stopped, round);
-            popped.wanted = round;
-            wait_at_most(popped.done, round, kPoppedPatience);
-            popped.continues = round;
-            wait_until(popped.done, round);
-        }
-    }
-    popped.over = 1;
-    first.join();
-    second.join();
-    sigaction(SIGUSR1, &before, nullptr);
-    if (!first.started() || !second.started()) return fail("no thread");
-    if (popped.wrong.load() != nullptr) return fail("%s", popped.wrong.load());
-    const int rounds = popped.continues.load();
-    return rounds >= kPoppedRoundsLeast ? pass()
-                                        : skip("only %d rounds in %g s of the processor", rounds, kPoppedSeconds);
-}
-
 constexpr Check kMeetChecks[] = {
     {"last-and-first-moments",
      "a thread in its last destructors and fresh threads allocate at once, each for itself",
@@ -438,12 +313,6 @@ constexpr Check kMeetChecks[] = {
      "mimalloc#164, rpmalloc#32",
      {18, 33},
      held_up},
-    {"popped-while-held-up",
-     "a thread that a signal stops in malloc does not take a list of free blocks for the one that it read before",
-     "C23 7.24.3: blocks are disjoint; calls of several threads appear to be made one after another, however long one takes",
-     "rpmalloc#32",
-     {33},
-     popped_while_held_up},
 };
 
 } // namespace
