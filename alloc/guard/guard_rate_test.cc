@@ -296,6 +296,28 @@ TEST_F(GuardRate, AThreadThatHasEndedIsServed)
     });
 }
 
+// The weights of a profile say how likely a block is chosen, so guards must not take its share.
+TEST_F(GuardRate, AProfileKeepsItsShare)
+{
+    if (SANITIZED) GTEST_SKIP() << "builds with a sanitizer do not profile";
+    for (uint32_t rate : {1, 2, 20})
+        with(64, rate, [=] {
+            const double mean = 1000, size = 100, count = 20000;
+            ASSERT_EQ(profile_start((uint64_t)mean, 1), 0);
+            hak_purge(); // blocks that were in bins before are not counted
+            const double chance = -std::expm1(-(double)sizeclass_bytes(sizeclass_of((size_t)size)) / mean);
+            uint32_t profiled = 0;
+            for (int i = 0; i < (int)count; i++) {
+                void *block = hak_malloc((size_t)size);
+                profiled += (pagemap_tag(block) & TAG_CLASS_MASK) == CLASS_PROFILE;
+                hak_free(block);
+            }
+            EXPECT_NEAR(profiled, count * chance, 6 * std::sqrt(count * chance)) << rate;
+            profile_stop();
+            sampling_guard_set(0);
+        });
+}
+
 // Sampled blocks for guards beside a heap profile: each block is in one place, whichever of the two takes a malloc.
 TEST_F(GuardRate, AProfileAtOnce)
 {

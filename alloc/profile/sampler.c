@@ -273,11 +273,13 @@ static HAK_COLD void *serve_guarded(size_t size_bytes, struct tcache *tcache, ui
     return block != NULL ? block : sampler_unsampled(class_index);
 }
 
+/* Of a chosen block. The profile's share is as without guards, as its weights say; the guard takes the others. */
 static bool is_for_guard(struct sampler *sampler, uint32_t class_index)
 {
     const uint64_t guards = sampler->guard_rates[class_index], both = sampler->rates[class_index];
     if (guards == 0 || guards == both) return guards != 0;
-    return poisson_times(bits_random(&sampler->random), both, 64) < guards;
+    const uint64_t chosen = poisson_probability(both), profiled = poisson_probability(both - guards);
+    return poisson_times(bits_random(&sampler->random), chosen, 64) >= profiled;
 }
 
 void *sampler_serve(size_t size_bytes, struct tcache *tcache, uint32_t class_index)
