@@ -34,7 +34,7 @@ ROOT = TIERS.parents[1]
 # it would take three times as long, and the default tier has it.
 LINTS = r"lint[.](?!bench_|growth|contention|workflows|.*_self_test$|orders_judging)"
 LONG = r"(?!.*(Profile[.]seeds$|[./]pages[.]|ForkEveryStep[.]all$|-pprof$))"
-# What a process shows to others, which the folders that make blocks do not decide.
+# What a process asks of the system and shows to others.
 OUTSIDE = r"override/(.*-(filter|profile|stats|hooked\S*)|modules)$"
 HARNESSES = r"stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$"
 SUITE = r"stress-unit[.](?!Canary|OtherScenarios|InjectCanary|report-browser)|stress[.]list$"
@@ -44,7 +44,7 @@ CHANGES = [
         "alloc-programs hakmem hakmem-validate hakmem-stress hakmem-bench",
         rf"{LONG}(?!{OUTSIDE})(unit|unit-release|program|link|override)/|{HARNESSES}|lint[.]bench_few$",
     ),
-    (r"alloc/(?!base|superslab|slab|cache|heap)", "", OUTSIDE),
+    (r"alloc/(?!base|cache)", "", OUTSIDE),
     (r"alloc/profile/", "", r"unit-release/Profile[.]seeds$|override/.*-pprof$"),
     (r"alloc/os/", "", r"(unit-release|program)/.*pages[.]"),
     (r"[.]github/", "", r"lint[.]workflows"),
@@ -70,7 +70,7 @@ CHANGES = [
     (
         r"stress/bench/|ci/bench|ci/lint/(counts|growth)",
         "hakmem hakmem-bench hakmem-stress",
-        r"bench[.]|lint[.](bench_|growth)",
+        r"bench[.]|lint[.](bench_|growth|contention)",
     ),
     (r"stress/bench/[^/]*$", "stress-test", r"stress-unit[.]Commands[.]Speed"),
     (r"stress/misuse/", "hakmem hakmem-validate misuse-programs", r"misuse[.]"),

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "campaign/page/html.h"
 #include "engine/base/file.h"
 
 namespace stress {
@@ -50,7 +51,7 @@ TEST_F(Campaigns, OneOfEachKind)
     EXPECT_THAT(ended.out, HasSubstr("skip  random-mixed on hakmem, os, seed 100: skipped: not here\n"));
     EXPECT_THAT(ended.out, HasSubstr("\nskipped: random-mixed on hakmem, os: not here\n"));
     EXPECT_THAT(page(), HasSubstr("<b class=\"fail\">2</b> failed, <b>1</b> skipped"));
-    EXPECT_THAT(page(), HasSubstr("hakmem-stress larson --threads 4 --allocator system --seed 100"));
+    EXPECT_THAT(page(), HasSubstr(html_command("hakmem-stress larson --threads 4 --allocator system --seed 100")));
 }
 
 TEST_F(Campaigns, TheRunsOwnCommandIsKeptWithoutOurPart)

@@ -92,7 +92,6 @@ void Machine::fork(const std::function<void()> &handlers)
         if (!lock.is_free_at_fork || lock.owner == kMain || lock.owner == running_) continue;
         lock.owner = kMain;
         lock.depth = 0;
-        wake(address, kThreadsMax);
     }
     is_alone_ = has_forked_ = true;
     handlers();
