@@ -186,7 +186,7 @@ TEST_F(HugeLoop, OfRoundsKeepsMoreUntilItRests)
 }
 
 // While a loop swings, a sixty-fourth of the bytes to keep fades in a delay, down to what the cache has held and a half.
-// Where it swings less than an eighth of them, an eighth fades, and nothing bounds that. What it did in two windows counts.
+// If it swings by less than an eighth of them, an eighth fades, and nothing bounds that. What it did in two windows counts.
 TEST_F(HugeLoop, HowMuchFadesInADelay)
 {
     if (HAK_SANITIZE_ADDRESS) GTEST_SKIP() << "AddressSanitizer marks each byte of a block: gigabytes in all";
