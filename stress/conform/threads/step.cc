@@ -244,7 +244,7 @@ const char *stop_and_meet()
     Thread<decltype(meets)> first(meets);
     Thread<decltype(stops)> second(stops);
     Thread<decltype(hurries)> third(hurries);
-    if (!first.started() || !second.started() || !third.started()) return "no thread";
+    if (!first.started() || !second.started() || !third.started()) meeting.wrong = "no thread"; // the others end
     first.join();
     second.join();
     third.join();
