@@ -133,7 +133,7 @@ if(NOT STRESS_SANITIZED AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
     string(REGEX REPLACE ".*[|]" "" extent "${run}")
     add_test(NAME stress-unit.recall${suffix} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/canary/recall
       $<TARGET_FILE:hakmem-stress> $<TARGET_FILE:canary-mini> ${extent})
-    set_tests_properties(stress-unit.recall${suffix} PROPERTIES LABELS once TIMEOUT 7200)
+    set_tests_properties(stress-unit.recall${suffix} PROPERTIES LABELS once TIMEOUT 7200 COST 30)
   endforeach()
 endif()
 

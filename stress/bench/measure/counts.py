@@ -38,16 +38,11 @@ HANDOVER = 1000  # pairs after which a thread of larson hands on
 VARIABLES = ("PATH", "LD_PRELOAD", "LC_ALL")
 # Work that our library does when time has passed would make counts depend on the machine's speed.
 STILL = "HAKMEM_PURGE_DELAY_MS=3600000"
-# The same caches on every machine; by default valgrind takes those of the machine it runs on.
-VALGRIND = [
-    "valgrind",
-    "--tool=callgrind",
-    "--cache-sim=yes",
-    "--branch-sim=yes",
-    "--I1=32768,8,64",
-    "--D1=32768,8,64",
-    "--LL=8388608,16,64",
-]
+VALGRIND = ["valgrind", "--tool=callgrind", "--branch-sim=yes"]
+# The same caches on every machine; by default valgrind takes those of the machine it runs on. Simulating them is slow and adds
+# only the counts of NEED_CACHES.
+CACHES = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"]
+NEED_CACHES = ("loads_stores", "l1_misses")
 
 
 def expectations():
@@ -77,18 +72,26 @@ def length(runner, row, ops):
     return max(ops * threads, runner.rows[name]["count"] if runner.rows[name]["bulk"] else 0)
 
 
-def command_of(runner, row, ops):
+def needs_caches(entry):
+    """Whether a row of expectations() has a target that only the caches can tell."""
+    return any(event in NEED_CACHES for event in entry.get("target", {}))
+
+
+def command_of(runner, row, ops, caches):
     name, threads = split(row)
     turns = ["--turns", "--handover", str(HANDOVER)] if threads > 1 else []
     # With --fair-sched a thread that waits for its turn gets it from the others in order.
-    return [*VALGRIND, "--fair-sched=yes"], [*runner.row_command(name, threads, ops), *turns]
+    return [*VALGRIND, *(CACHES if caches else []), "--fair-sched=yes"], [
+        *runner.row_command(name, threads, ops),
+        *turns,
+    ]
 
 
-def totals(runner, subject, row, ops, folder):
-    """(pairs, {event: count}) for one run."""
+def totals(runner, subject, row, ops, folder, caches):
+    """(pairs, {event: count}) for one run; without `caches` none of NEED_CACHES."""
     file = pathlib.Path(folder) / f"{subject.name}.{row.replace('/', '-')}.{ops}"
     kept = [f"{name}={value}" for name, value in subject.environment().items() if name in VARIABLES]
-    valgrind, program = command_of(runner, row, ops)
+    valgrind, program = command_of(runner, row, ops, caches)
     result = runner.object(["env", "-i", STILL, *kept, *valgrind, f"--callgrind-out-file={file}", *program], subject)
     try:
         with open(file, encoding="utf-8", errors="replace") as lines:
@@ -98,7 +101,11 @@ def totals(runner, subject, row, ops, folder):
         roles = callgrind.roles_of(parser, own)
     except (OSError, ValueError, callgrind.FormatError) as error:
         raise Broken(f"callgrind on {subject.name}, {row}: {error}") from None
-    sums = {name: sum(found.get(event, 0) for event in events) for name, events in EVENTS.items()}
+    sums = {
+        name: sum(found.get(event, 0) for event in events)
+        for name, events in EVENTS.items()
+        if caches or name not in NEED_CACHES
+    }
     return result["ops"] + result["warm_ops"], {**sums, **roles}
 
 
@@ -110,9 +117,9 @@ def per_pair(short, long):
     return {name: (long[1][name] - short[1][name]) / pairs for name in short[1]}
 
 
-def measure(runner, subjects, rows, ops):
+def measure(runner, subjects, rows, ops, caches=None):
     """({row: {allocator: {event: figure}}}, {allocator: why it is left out}). Some mallocs do not run under valgrind; a
-    failure of ours is Broken."""
+    failure of ours is Broken. caches: the rows that need loads, stores and misses; None: every row."""
     if shutil.which("valgrind") is None:
         raise Broken("valgrind is not installed: run ci/setup --bench")
     lengths = {row: (length(runner, row, ops), length(runner, row, ops) * LONGER) for row in rows}
@@ -122,7 +129,7 @@ def measure(runner, subjects, rows, ops):
     with tempfile.TemporaryDirectory(prefix="hakmem-bench.") as folder, concurrent.futures.ThreadPoolExecutor(
         workers
     ) as pool:
-        futures = {job: pool.submit(totals, runner, *job, folder) for job in jobs}
+        futures = {job: pool.submit(totals, runner, *job, folder, caches is None or job[1] in caches) for job in jobs}
         for (subject, row, one), future in futures.items():
             try:
                 found[subject.name, row, one] = future.result()
@@ -177,7 +184,7 @@ def show(figures, expected, ours):
             if name in ours and target:
                 faults = missed(events, expected[row])
                 verdict = f"missed: {'; '.join(faults)}" if faults else "met"
-            lines.append([row, name, *(float(events[event]) for event in (*EVENTS, *ROLES)), verdict])
+            lines.append([row, name, *(events.get(event) for event in (*EVENTS, *ROLES)), verdict])
     header = ["row", "malloc", "instructions", "branches", "mispredicted", "loads+stores", "L1 misses"]
     table = format_table([*header, *(f"in {role}" for role in ROLES), "target"], lines, left=2, last_left=True)
     return (
