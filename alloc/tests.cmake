@@ -144,10 +144,10 @@ if(release_runs)
   hakmem_add_suites(alloc-tests-fresh-release unit-release ${FRESH_TESTS})
 endif()
 if(golden)
-  # Each call to the system goes through the test: see golden_test_support.cc.
-  target_link_options(alloc-tests-fresh PRIVATE LINKER:--wrap=call_system)
+  # Each call to the system and each look at the clock goes through the test: see golden_test_support.cc.
+  target_link_options(alloc-tests-fresh PRIVATE LINKER:--wrap=call_system,--wrap=clock_read)
   if(TARGET alloc-tests-fresh-release)
-    target_link_options(alloc-tests-fresh-release PRIVATE LINKER:--wrap=call_system)
+    target_link_options(alloc-tests-fresh-release PRIVATE LINKER:--wrap=call_system,--wrap=clock_read)
   endif()
   add_test(NAME unit/Golden.level3 COMMAND alloc-tests-fresh --gtest_filter=Golden.*:GoldenTools.*)
   set_tests_properties(unit/Golden.level3 PROPERTIES LABELS unit TIMEOUT ${SUITE_TIMEOUT} ENVIRONMENT HAKMEM_FAILFAST_LEVEL=3)
@@ -231,6 +231,18 @@ target_link_libraries(plain-program PRIVATE Threads::Threads)
 
 hakmem_c_program(hooked-program programs/hooked_program.c)
 set_target_properties(hooked-program PROPERTIES ENABLE_EXPORTS ON)
+
+# Each function of libc that the libraries call, interposed by one that allocates. Counters of coverage call more of them.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64 AND NOT HAKMEM_COVERAGE)
+  add_library(interpose-shim MODULE programs/interpose/shim.c)
+  target_compile_definitions(interpose-shim PRIVATE _GNU_SOURCE)
+  target_compile_options(interpose-shim PRIVATE -Wall -Wextra -Wundef -Wshadow -Wconversion -Werror -fno-builtin -ftls-model=initial-exec)
+  add_dependencies(alloc-programs interpose-shim)
+  add_test(NAME override/interpose COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/programs/interpose/check
+      --shim $<TARGET_FILE:interpose-shim> --program $<TARGET_FILE:hooked-program> --work ${CMAKE_CURRENT_BINARY_DIR}/interpose
+      $<TARGET_FILE:hakmem> $<TARGET_FILE:hakmem-validate>)
+  set_tests_properties(override/interpose PROPERTIES LABELS unit TIMEOUT 600)
+endif()
 
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
   hakmem_c_program(registers-program programs/registers_program.c)

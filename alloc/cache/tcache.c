@@ -148,7 +148,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
     if (!thread_start(tcache)) return NULL;
     void *block = refill_live(tcache, class_index);
     /* If libc refuses to remember a thread: pthread_setspecific fails without memory of its own. */
-    if (tcache->state == THREAD_ENDED) thread_abandon_heap(tcache);
+    if (tcache->state != THREAD_LIVE) thread_abandon_heap(tcache);
     return block;
 }
 

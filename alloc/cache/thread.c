@@ -10,13 +10,15 @@
 #include "os/lock.h"
 #include "os/meta.h"
 #include "os/os.h"
+#include "os/process/end_key.h"
 #include "slab/trim.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
 
 static _Atomic(bool) started;
-static pthread_key_t end_key;
-static bool end_key_made; /* written once under LOCK_START */
+
+/* The thread that makes the key. Each compares it with itself, so it is relaxed everywhere. */
+static _Atomic(struct tcache *) key_maker;
 
 /* The number of orphans that are not REST_EMPTY. It orders nothing: relaxed everywhere. */
 static _Atomic(uint32_t) warm_count;
@@ -51,25 +53,15 @@ void thread_end(void *value)
     if (self->heap != NULL) thread_abandon_heap(self);
 }
 
-/* A second C library in the process (dlmopen) hands out keys of its own with the same numbers, but a thread has only
- * one array for the values of both. Each library hands out the lowest free key. So this takes the last key for which
- * libc has room in each thread: the other library's keys do not reach that number before it has made KEYS_INLINE of
- * them. If the library that this runs in is itself the second one, it takes the last such key that has no value in this
- * thread. */
-static bool end_key_make(void)
+/* What the program allocates within these functions of libc takes a heap for this thread. */
+static void end_key_begin(struct tcache *self)
 {
-    enum { KEYS_INLINE = 32 };
-    pthread_key_t keys[KEYS_INLINE];
-    int count = 0;
-    while (count < KEYS_INLINE && pthread_key_create(&keys[count], thread_end) == 0)
-        if (keys[count++] >= KEYS_INLINE - 1) break;
-    if (count == 0) return false;
-    int chosen = count - 1;
-    while (chosen > 0 && pthread_getspecific(keys[chosen]) != NULL) chosen--;
-    end_key = keys[chosen];
-    for (int i = 0; i < count; i++)
-        if (i != chosen) pthread_key_delete(keys[i]);
-    return true;
+    end_key_make(thread_end);
+    atomic_store_explicit(&key_maker, NULL, memory_order_relaxed);
+    if (self->state != THREAD_LIVE || end_key_watch(self)) return;
+    /* unreached: libc refuses a key, and the program allocates where it asks for one */
+    self->state = THREAD_ENDED;
+    thread_abandon_heap(self);
 }
 
 bool thread_process_start(void)
@@ -80,11 +72,12 @@ bool thread_process_start(void)
     bool done = atomic_load_explicit(&started, memory_order_relaxed);
     bool first = !done && pagemap_start() == 0;
     if (first) {
-        end_key_made = end_key_make();
-        /* release: publishes the page map and the key. */
+        atomic_store_explicit(&key_maker, tcache_self(), memory_order_relaxed);
+        /* release: publishes the page map. */
         atomic_store_explicit(&started, true, memory_order_release);
     }
     lock_release(LOCK_START);
+    if (first) end_key_begin(tcache_self());
     /* Under no lock, since glibc allocates for its 49th handler. All layers share it: base/hooks.h. */
     if (first) pthread_atfork(NULL, NULL, fork_child);
     return done || first;
@@ -357,6 +350,7 @@ void thread_is_alone(bool has_heap)
 bool thread_start(struct tcache *tcache)
 {
     if (!thread_process_start()) return false;
+    if (tcache->heap != NULL) return true; /* the program has allocated in a function of libc that this has called */
     tcache_busy_begin(tcache);
     struct heap *heap = heap_get(tcache->freed_owner);
     if (heap != NULL) heap_hold(tcache, heap);
@@ -365,11 +359,15 @@ bool thread_start(struct tcache *tcache)
     if (atomic_exchange_explicit(&one_has_heap, true, memory_order_relaxed)) purge_way_set(true);
     if (tcache->state == THREAD_ENDED) return true;
 
+    const bool is_key_maker = atomic_load_explicit(&key_maker, memory_order_relaxed) == tcache;
+    /* Another thread makes the key: as long as it does, this one borrows. */
+    if (!is_key_maker && end_key_is_awaited()) return true;
+
     /* The state is LIVE before pthread_setspecific, since libc allocates there for a key beyond its first 32. If that
      * call fails, the allocator cannot learn of the thread's end, so the thread borrows heaps from the start. */
     tcache->state = THREAD_LIVE;
     int saved = errno;
-    if (!end_key_made || pthread_setspecific(end_key, tcache) != 0) tcache->state = THREAD_ENDED;
+    if (!is_key_maker && !end_key_watch(tcache)) tcache->state = THREAD_ENDED;
     if (tcache->state == THREAD_LIVE) watch_call(true);
     errno = saved;
     return true;

@@ -16,7 +16,7 @@
  * done. */
 bool thread_process_start(void);
 
-/* Gives the calling thread a heap: sets tcache->heap and returns true. If tcache->state is THREAD_ENDED then, the
+/* Gives the calling thread a heap: sets tcache->heap and returns true. Unless tcache->state is THREAD_LIVE then, the
  * caller must call thread_abandon_heap() after its operation. False when the system has no memory. */
 HAK_COLD bool thread_start(struct tcache *tcache);
 

@@ -20,7 +20,9 @@
 #include "hakmem/crash.h"
 #include "hakmem/hakmem.h"
 #include "os/call.h"
+#include "os/process/clock.h"
 #include "os/libc.h"
+#include "os/os.h"
 #include "os/peek.h"
 #include "os/registers.h"
 #include "report/failfast.h"
@@ -244,7 +246,7 @@ static void write_module(const struct crash_module *module, void *end)
 {
     /* An address of code, since .bss may be in a mapping without a name. */
     uint64_t here = (uint64_t)(uintptr_t)crash_record_make;
-    uint64_t headers = getauxval(AT_PHDR);
+    uint64_t headers = os_told(AT_PHDR);
     if (here >= module->start && here < module->end) {
         record_text(&writer, RECORD_library, module->path);
         record_bytes(&writer, RECORD_library_build_id, module->build_id, module->build_id_bytes);
@@ -286,7 +288,7 @@ static void write_process(void)
     char name[16] = "";
     struct timespec now;
     call_prctl(PR_GET_NAME, (intptr_t)name, 0, 0, 0);
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_read(CLOCK_REALTIME, &now);
     record_number(&writer, RECORD_process, (uint64_t)call_getpid());
     record_number(&writer, RECORD_thread, (uint64_t)call_gettid());
     record_bytes(&writer, RECORD_thread_name, name, strnlen(name, sizeof name));

@@ -255,12 +255,13 @@ intptr_t __wrap_call_system(long number, intptr_t a, intptr_t b, intptr_t c, int
     return call(a, d);
 }
 
-// Before libc's.
-int clock_gettime(clockid_t clock, struct timespec *time) noexcept
+// The same of the clock.
+void __real_clock_read(clockid_t clock, struct timespec *now);
+
+void __wrap_clock_read(clockid_t clock, struct timespec *now)
 {
-    if (!is_on || clock != CLOCK_MONOTONIC_COARSE) return static_cast<int>(syscall(SYS_clock_gettime, clock, time));
-    *time = {static_cast<time_t>(now_ms / 1000), static_cast<long>(now_ms % 1000) * 1'000'000};
-    return 0;
+    if (!is_on || clock != CLOCK_MONOTONIC_COARSE) return __real_clock_read(clock, now);
+    *now = {static_cast<time_t>(now_ms / 1000), static_cast<long>(now_ms % 1000) * 1'000'000};
 }
 
 } // extern "C"

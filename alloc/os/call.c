@@ -62,6 +62,7 @@ static intptr_t call_named(long number, intptr_t a, intptr_t b, intptr_t c, intp
     case SYS_openat: return openat((int)a, (const char *)b, (int)c, (mode_t)d);
     case SYS_read: return read((int)a, (void *)b, (size_t)c);
     case SYS_write: return write((int)a, (const void *)b, (size_t)c);
+    case SYS_clock_gettime: return clock_gettime((clockid_t)a, (struct timespec *)b);
     case SYS_close: return close((int)a);
     default: return syscall(number, a, b, c, d, e, f);
     }

@@ -7,7 +7,8 @@
  * libc's syscall() is one more name that a program may define, and sets errno too, so call.c has the instruction for each
  * processor. Sanitizers watch libc's functions, and the explorer replaces some: in their builds (OWN_CALLS) call.c calls
  * those. Three kinds of libc functions stay: sigaction, since only libc has the code that returns from a handler; what asks
- * the system nothing (clock_gettime, sysconf, getauxval); threads (pthread_create, pthread_sigmask).
+ * the system nothing and is not called by malloc (sysconf); threads (pthread_create, pthread_sigmask). A program may
+ * define those too, and allocate in them: none is called within a change of the heap (programs/interpose).
  *
  * Each function returns what the system does: a number of at least 0, or an errno value, negated. None sets errno, none
  * tries again after EINTR. Any thread may call them, also in a signal's handler. ci/lint/release_surface
@@ -248,6 +249,11 @@ static inline bool call_has_capability(uint32_t number)
     } sets[2];
     if (call_system(SYS_capget, (intptr_t)&header, (intptr_t)sets, 0, 0, 0, 0) != 0) return false;
     return (sets[number / 32].effective >> number % 32 & 1) != 0;
+}
+
+static inline int call_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    return (int)call_system(SYS_clock_gettime, clock, (intptr_t)now, 0, 0, 0, 0);
 }
 
 /* time: NULL, or at most how long. */

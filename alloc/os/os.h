@@ -87,6 +87,10 @@ uint64_t os_address_space_limit_bytes(void);
  * filter of a program that allocates can forbid. */
 bool os_has_space(size_t size_bytes);
 
+/* What the kernel told the process at its start (the auxiliary vector, AT_*); 0 if it said nothing. Any thread, also in a
+ * signal's handler. Keeps errno. */
+uintptr_t os_told(unsigned long what);
+
 /* Some address in the program's own file, and so near its static data and the break; 0 where that is not known. */
 uintptr_t os_program_address(void);
 

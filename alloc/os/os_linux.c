@@ -17,6 +17,7 @@
 #include "base/config.h"
 #include "base/sync_point.h"
 #include "os/call.h"
+#include "os/process/clock.h"
 #include "os/sanitizer.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -232,7 +233,7 @@ uint64_t os_now_ms(void)
 {
     if (VALIDATE && hak_clock_hook != NULL) return hak_clock_hook();
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    clock_read(CLOCK_MONOTONIC_COARSE, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
@@ -255,28 +256,34 @@ bool os_has_space(size_t size_bytes)
     return start != NULL;
 }
 
-/* What the kernel has told the process at its start. */
-static uintptr_t told(unsigned long what)
+#ifdef __GLIBC__
+/* glibc's own name for getauxval: a program that defines getauxval does not stand before it. */
+extern unsigned long __getauxval(unsigned long what); // NOLINT(bugprone-reserved-identifier)
+#else
+#define __getauxval getauxval // NOLINT(bugprone-reserved-identifier)
+#endif
+
+uintptr_t os_told(unsigned long what)
 {
     int saved = errno;
-    uintptr_t value = getauxval(what);
+    uintptr_t value = __getauxval(what);
     errno = saved;
     return value;
 }
 
 uintptr_t os_program_address(void)
 {
-    return told(AT_PHDR); /* the program's headers */
+    return os_told(AT_PHDR); /* the program's headers */
 }
 
 uintptr_t os_stack_address(void)
 {
-    return told(AT_RANDOM); /* some bytes above the first frame */
+    return os_told(AT_RANDOM); /* some bytes above the first frame */
 }
 
 bool os_is_privileged(void)
 {
-    return told(AT_SECURE) != 0;
+    return os_told(AT_SECURE) != 0;
 }
 
 void os_wait(uint32_t *word, uint32_t value)

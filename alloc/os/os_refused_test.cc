@@ -1,6 +1,7 @@
 // os_refused_test.cc: every function of os.h does what its comment says where the kernel refuses its call.
 #include "base/test_support.h"
 
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -133,6 +134,7 @@ const struct {
     {"os_has_space", SYS_mmap, [](auto &) { return !os_has_space(PAGE_BYTES); }},
     {"os_has_space", SYS_munmap, // it maps no more, since each would stay: it even says yes to more than there is
      [](auto &) { return os_has_space(MIB) && os_has_space(size_t{1} << 60); }},
+    {"os_told", NONE, [](auto &) { return os_told(AT_PAGESZ) == os_page_bytes() && os_told(~0ul) == 0; }},
     {"os_program_address", NONE, [](auto &) { return os_program_address() != 0; }},
     {"os_stack_address", NONE, [](auto &r) { return os_stack_address() > (uintptr_t)&r; }},
     {"os_is_privileged", NONE, [](auto &) { return !os_is_privileged(); }},

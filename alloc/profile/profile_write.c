@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "base/config.h"
 #include "os/call.h"
+#include "os/process/clock.h"
 #include "os/libc.h"
 #include "report/modules.h"
 #include "os/os.h"
@@ -162,8 +163,8 @@ static int put_profile(void)
     profile_put_number(PERIOD, profile_mean_bytes());
     profile_put_number(DROP_FRAMES, OURS);
     profile_put_number(DEFAULT_SAMPLE_TYPE, INUSE_SPACE);
-    if (clock_gettime(CLOCK_REALTIME, &now) == 0)
-        profile_put_number(TIME_NANOS, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+    clock_read(CLOCK_REALTIME, &now);
+    if (now.tv_sec != 0) profile_put_number(TIME_NANOS, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
     profile_put_mappings(STRINGS);
     int error = put_locations(first);
     for (const struct profile_site *site = first; site != NULL; site = site->next) put_sample(site);

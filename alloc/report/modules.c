@@ -84,7 +84,7 @@ static void program_path(uintptr_t address)
     static const char deleted[] = " (deleted)";
     struct maps_entry entry;
     const char *from = maps_find(address, &entry) && entry.name[0] == '/' ? entry.name : NULL;
-    if (from == NULL) from = (const char *)getauxval(AT_EXECFN);
+    if (from == NULL) from = (const char *)os_told(AT_EXECFN);
     size_t length = from != NULL ? strnlen(from, sizeof name - 1) : 0, end = sizeof deleted - 1;
     memcpy(name, from, length);
     if (length > end && from == entry.name && memcmp(from + length - end, deleted, end) == 0) length -= end;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "os/call.h"
+#include "os/process/clock.h"
 #include "os/os.h"
 
 static uint64_t start_ms;
@@ -70,8 +71,8 @@ void process_time_text(char text[PROCESS_TIME_BYTES], uint64_t seconds)
 
 void process_time(char text[PROCESS_TIME_BYTES])
 {
-    struct timespec now = {0};
-    clock_gettime(CLOCK_REALTIME, &now);
+    struct timespec now;
+    clock_read(CLOCK_REALTIME, &now);
     process_time_text(text, (uint64_t)now.tv_sec);
 }
 
