@@ -50,14 +50,21 @@ inline std::string printed(void (*print)(FILE *))
     return all;
 }
 
-// Of the process, as RLIMIT_AS counts it.
-inline size_t address_space_bytes()
+// Of the process, as RLIMIT_AS or RLIMIT_DATA counts it.
+inline size_t mapped_bytes(int resource)
 {
-    char text[128] = "";
-    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    char text[4096] = "";
+    int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
     EXPECT_GT(read(file, text, sizeof text - 1), 0);
     close(file);
-    return strtoull(text, nullptr, 10) * (size_t)sysconf(_SC_PAGESIZE);
+    const char *line = strstr(text, resource == RLIMIT_AS ? "VmSize:" : "VmData:");
+    EXPECT_NE(line, nullptr);
+    return strtoull(line + 7, nullptr, 10) << 10;
+}
+
+inline size_t address_space_bytes()
+{
+    return mapped_bytes(RLIMIT_AS);
 }
 
 // RLIM_INFINITY: none.

@@ -82,19 +82,19 @@ void large_end(struct slab *run)
 
 /* --- alloc and free ----------------------------------------------------------------------------------------- */
 
-/* is_tight: whether the block should have a mapping of its own, and got nothing here; NULL: it must be a run. */
-HAK_INLINE void *run_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed, bool *is_tight)
+/* why: the block may have a mapping of its own, and if NULL is returned, this says whether that may do; NULL: it must be a run. */
+HAK_INLINE void *run_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed, struct page_range *why)
 {
     uint32_t pages = pages_for(size_bytes);
     uint32_t align_pages = pages_for(align_bytes), room_pages = grows ? pages : 0;
     struct page_need need = {pages, align_pages, room_pages, .from_top = true};
-    if (is_tight != NULL) need.block_bytes = size_bytes;
+    if (why != NULL) need.block_bytes = size_bytes;
     struct page_range range = pool_claim_for(need);
     if (range.superslab == NULL && grows) {
         need.room_pages = 0;
         range = pool_claim_for(need);
     }
-    if (is_tight != NULL) *is_tight = range.is_tight;
+    if (why != NULL) *why = range;
     if (range.superslab == NULL) return NULL;
     struct slab *run = &range.superslab->slabs[range.first];
     run->page_count = (uint8_t)pages;
@@ -115,12 +115,13 @@ void *large_alloc(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed
 void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool zeroed)
 {
     if (size_bytes > RUN_BYTES_MAX || align_bytes > RUN_BYTES_MAX) return huge_alloc(align_bytes, size_bytes, zeroed);
-    bool is_tight;
-    void *start = run_alloc(align_bytes, size_bytes, grows, zeroed, &is_tight);
-    if (HAK_LIKELY(!is_tight)) return start;
-    start = huge_alloc_exact(align_bytes, size_bytes, zeroed);
+    struct page_range why;
+    void *start = run_alloc(align_bytes, size_bytes, grows, zeroed, &why);
+    if (HAK_LIKELY(start != NULL)) return start;
+    if (why.is_tight || why.is_refused) start = huge_alloc_exact(align_bytes, size_bytes, zeroed);
     /* The system may have refused one mapping more, and not the address space. */
-    return start != NULL ? start : large_alloc(align_bytes, size_bytes, grows, zeroed);
+    if (start == NULL && why.is_tight) start = large_alloc(align_bytes, size_bytes, grows, zeroed);
+    return start;
 }
 
 /* Threads share lanes by the ids of their heaps; those that hold no heap have lane 0. */

@@ -268,11 +268,11 @@ static uint64_t limit_find(void)
     return taken + beside - 1;
 }
 
-static _Atomic(size_t) tried_count; /* superslabs when address space was last plenty; 0: look again. relaxed */
+static _Atomic(size_t) tried_count; /* superslabs when address space was last plenty. relaxed */
 
 /* Whether address space is short, and a new superslab for this run and its like would waste it. A superslab counts whole
  * against RLIMIT_AS. The limit is looked for when a superslab would be made, and once in TIGHT_READ_MS while none is. If it was
- * far, it is looked for again once there are a 64th more superslabs, or the system has refused one. */
+ * far, it is looked for again once there are a 64th more superslabs. */
 static bool is_tight(const struct page_need *need)
 {
     if (need->block_bytes == 0) return false;
@@ -312,10 +312,7 @@ struct page_range pool_claim_for(struct page_need need)
     const bool in_parts = atomic_load_explicit(&is_frugal, memory_order_relaxed);
     if (!search(&need, &range)) (in_parts ? part_make : superslab_make)(&need, &range);
     lock_release(LOCK_POOL);
-    if (HAK_UNLIKELY(range.superslab == NULL)) {
-        atomic_store_explicit(&tried_count, 0, memory_order_relaxed);
-        range.is_tight = is_tight(&need);
-    }
+    range.is_refused = range.superslab == NULL;
     /* The heap grows: a good moment to look at the others, as there may be no tick while nothing is idle. */
     if (range.made && HAK_UNLIKELY(backing_huge_policy() == HUGE_FULL)) backing_round();
     return range;

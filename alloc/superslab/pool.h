@@ -20,6 +20,7 @@ struct page_range {
     uint64_t dirty, partial; /* bit i: of page first + i, in dirty_pages and partial_pages */
     bool made; /* the superslab is new */
     bool is_tight; /* without a superslab: a mapping of its own would take much less address space than a new one */
+    bool is_refused; /* the system has refused a superslab, and may have room for less */
 };
 
 /* Which of the system's pages in a page of the range read as zero: a bit for each. `first` is the range's first descriptor. */

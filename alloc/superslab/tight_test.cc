@@ -127,9 +127,8 @@ TEST_F(Tight, ALimitThatIsRaisedCountsLater)
     }));
 }
 
-// In a large heap the limit is not looked for at each superslab. A superslab that the system refuses makes malloc look again, and
-// the block gets a mapping of its own.
-TEST_F(Tight, ARefusedSuperslabLooksForTheLimitAgain)
+// In a large heap the limit is not looked for at each superslab. If the system refuses one, the block gets a mapping of its own.
+TEST_F(Tight, ARefusedSuperslabBecomesAMapping)
 {
     EXPECT_TRUE(test::in_child([] {
         Blocks blocks;
@@ -145,6 +144,33 @@ TEST_F(Tight, ARefusedSuperslabLooksForTheLimitAgain)
         free_all(blocks);
         test::expect_at_rest();
     }));
+}
+
+// Whatever the limit is of, and whether or not blocks of the size tile a superslab: when malloc fails, the system has no room for
+// one more block and the cell of the page map that it begins in.
+TEST_F(Tight, BlocksTakeWhatIsLeftBehindTheLastSuperslab)
+{
+    // With the library's books three quarters of a superslab are left.
+    constexpr size_t MORE = 31 * test::MIB + test::MIB / 2;
+    for (int resource : {RLIMIT_AS, RLIMIT_DATA})
+        for (size_t size : {size_t{40000}, size_t{65536}, size_t{150000}, size_t{300000}, test::MIB, size_t{1500000}})
+            EXPECT_TRUE(test::in_child([resource, size] {
+                SCOPED_TRACE(testing::Message() << size << " bytes, resource " << resource);
+                hak_free(hak_malloc(10));
+                hak_free(hak_malloc(size));
+                Blocks blocks;
+                blocks.reserve(MORE / size + 1);
+                const rlimit limit = {test::mapped_bytes(resource) + MORE, RLIM_INFINITY};
+                ASSERT_EQ(setrlimit(resource, &limit), 0);
+                for (void *block; (block = hak_malloc(size)) != nullptr;) blocks.push_back(block);
+                const size_t left = limit.rlim_cur - test::mapped_bytes(resource);
+                const rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+                ASSERT_EQ(setrlimit(resource, &none), 0);
+                printf("resource %d, %zu bytes: %zu KiB left\n", resource, size, left >> 10);
+                EXPECT_LT(left, size + PAGE_BYTES + CELL_BYTES);
+                free_all(blocks);
+                test::expect_at_rest();
+            }));
 }
 
 TEST_F(Tight, ALimitThatIsLoweredCountsAtOnce)
