@@ -207,10 +207,11 @@ TEST_F(Modules, AModuleOnTheStackIsReadWithoutTheSystem)
 // A file's program headers may lie where nothing of it is mapped. They are read if they can be, and nothing faults.
 TEST(ModulesImage, HeadersThatAreNotMapped)
 {
-    const auto memory =
-        static_cast<char *>(mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    ASSERT_NE(static_cast<void *>(memory), MAP_FAILED);
-    ASSERT_EQ(mprotect(memory + 4096, 4096, PROT_NONE), 0);
+    // Between two pages that fault: what lies below a mapping may be another one.
+    void *const pages = mmap(nullptr, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    const auto memory = static_cast<char *>(pages) + 4096;
+    ASSERT_EQ(mprotect(memory, 4096, PROT_READ | PROT_WRITE), 0);
     static image_room room;
     const auto start = reinterpret_cast<uintptr_t>(memory);
     for (size_t count : {1, 2, 64})
@@ -228,7 +229,7 @@ TEST(ModulesImage, HeadersThatAreNotMapped)
                 EXPECT_EQ(image_read(start, &found, &room, stays), is_mapped) << count << " " << at << " " << stays;
             }
         }
-    munmap(memory, 2 * 4096);
+    munmap(pages, 3 * 4096);
 }
 
 // As many are known as there is room for; the addresses of a file that is loaded later are in no module. (MODULES_MAX)
