@@ -98,7 +98,7 @@ pid_t start_to_add(const std::string &path, const int (&gate)[2], std::uint64_t 
     close(gate[1]);
     KeptSeeds file;
     bool good = file.open(path).empty();
-    for (char byte; read(gate[0], &byte, 1) < 0;) {}
+    for (char byte; ::read(gate[0], &byte, 1) < 0;) {}
     for (std::uint64_t seed = first; good && seed < first + count; ++seed)
         good = file.add(failed(cells()[0], seed)).empty();
     _exit(good ? 0 : 1);
