@@ -47,7 +47,7 @@ static uint32_t gnu_count(const uint32_t *table)
     return last + 1;
 }
 
-/* Reads the tables at `base`, where the kernel has mapped the file. The kernel made it, so it is whole. */
+/* Reads the tables of the file that the kernel has mapped at `base`. They are its own, so nothing here checks them. */
 static bool vdso_read(uintptr_t base, uintptr_t *bias, struct vdso *vdso)
 {
     const ElfW(Ehdr) *file = (const void *)base;
