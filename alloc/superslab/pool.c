@@ -57,13 +57,13 @@ static HAK_COLD bool refuse(struct superslab *superslab, uint32_t first, uint32_
 static bool claim_from(struct superslab *superslab, const struct page_need *need, struct page_range *range)
 {
     bool contended = false;
-    int first = superslab_claim(superslab, need, &range->zero, &contended);
+    int first = superslab_claim(superslab, need, &contended);
     if (contended) HAK_MINE(run_start) = superslab->index + 1;
     if (first < 0) return false;
     if (HAK_UNLIKELY(need->at_limit) && refuse(superslab, (uint32_t)first, need->pages)) return true;
     range->superslab = superslab;
     range->first = (uint32_t)first;
-    /* relaxed: the bits of our pages are ours. */
+    /* relaxed: only the owner of a page writes its bits, and we own these pages. */
     uint64_t dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
     uint64_t partial = atomic_load_explicit(&superslab->partial_pages, memory_order_relaxed);
     uint64_t mine = bits_range(range->first, need->pages);
@@ -168,7 +168,7 @@ static bool superslab_make(const struct page_need *need, struct page_range *rang
     atomic_store_explicit(&superslab->missing_pages, 0, memory_order_relaxed);
     pagemap_descriptor_set(superslab_base(superslab), superslab);
     superslab_begin(superslab, ~bits_range(first, need->pages));
-    *range = (struct page_range){.superslab = superslab, .first = first, .zero = true, .made = true};
+    *range = (struct page_range){.superslab = superslab, .first = first, .made = true};
     count_claim(range, need->pages, 0, need->from_top);
     return true;
 }
@@ -240,7 +240,7 @@ static bool part_make(const struct page_need *need, struct page_range *range)
         superslab_begin(superslab, 0);
     }
     if (!need->from_top) superslab_partial_set(superslab, first, need->pages, 0);
-    *range = (struct page_range){.superslab = superslab, .first = first, .zero = true, .made = true};
+    *range = (struct page_range){.superslab = superslab, .first = first, .made = true};
     count_claim(range, need->pages, 0, need->from_top);
     return true;
 }

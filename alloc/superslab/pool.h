@@ -16,7 +16,6 @@
 struct page_range {
     struct superslab *superslab; /* NULL: the system has no memory */
     uint32_t first;
-    bool zero; /* every byte reads as zero */
     uint64_t dirty, partial; /* bit i: of page first + i, in dirty_pages and partial_pages */
     bool made; /* the superslab is new */
     bool is_tight; /* without a superslab: a mapping of its own would take much less address space than a new one */

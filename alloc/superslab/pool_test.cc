@@ -159,7 +159,7 @@ TEST_F(Pool, DirtyIsBoundedAndPurgeAllEndsIt)
     EXPECT_EQ(pool_figures().dirty_pages, 0u);
     EXPECT_EQ(pool_purge_all(), 0u);
     Claimed run = claim(16);
-    EXPECT_TRUE(run.range.zero);
+    EXPECT_EQ(run.range.dirty, 0u);
     EXPECT_EQ(*start_of(run.range), 0) << "law 7";
     free_run(run);
 }
@@ -172,7 +172,7 @@ TEST_F(Pool, ReusesDirtyPagesAndSaysSo)
     EXPECT_EQ(pool_figures().dirty_pages, 8u);
     Claimed again = claim(8);
     EXPECT_EQ(start_of(again.range), start_of(run.range));
-    EXPECT_FALSE(again.range.zero);
+    EXPECT_EQ(again.range.dirty, 0xffu);
     EXPECT_EQ(pool_figures().dirty_pages, 0u);
     free_run(again);
 }
@@ -251,7 +251,7 @@ TEST_F(Pool, DelayZeroPurgesAtOnce)
     free_run(run);
     EXPECT_EQ(pool_figures().dirty_pages, 0u);
     Claimed again = claim(8);
-    EXPECT_TRUE(again.range.zero);
+    EXPECT_EQ(again.range.dirty, 0u);
     EXPECT_EQ(*start_of(again.range), 0);
     free_run(again);
     pool_tick(os_now_ms()); // nothing is left to do

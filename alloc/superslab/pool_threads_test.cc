@@ -47,7 +47,7 @@ TEST_F(PoolThreads, ThreadsNeverShareAPage)
                 uint32_t pages = (uint32_t)rng.between(1, 32);
                 Claimed run = claim(pages, 1u << rng.below(3), rng.below(2) != 0);
                 for (uint32_t p = 0; p < pages; p++) {
-                    if (run.range.zero && *word(run, p) != 0) shared++; // law 7
+                    if (run.range.dirty == 0 && *word(run, p) != 0) shared++; // law 7
                     *word(run, p) = stamp + run.range.first;
                 }
                 mine.push_back(run);

@@ -1,4 +1,5 @@
 // purge_test.cc: the limit on the number of free pages that keep their memory, what it learns and forgets.
+#include "superslab/pool_test_support.h"
 #include "superslab/purge_test_support.h"
 
 extern "C" {
@@ -323,6 +324,19 @@ TEST_F(Purge, CountsBalance)
     pool_free(range.superslab, range.first, RUN_PAGES, 0);
     EXPECT_EQ(pool_figures().claimed_pages, claimed);
     EXPECT_EQ(pool_figures().dirty_pages, RUN_PAGES);
+}
+
+TEST_F(Purge, AClaimSaysWhichOfItsPagesAreDirty)
+{
+    Claimed all = claim(8);
+    free_run(all);
+    pool_purge_all();
+    Claimed one = claim(1);
+    free_run(one);
+    Claimed three = claim(3);
+    ASSERT_EQ(start_of(three.range) + 2 * PAGE_BYTES, start_of(one.range));
+    EXPECT_EQ(three.range.dirty, 4u) << "its last page is dirty, the others read as zero";
+    free_run(three);
 }
 
 } // namespace test::purge

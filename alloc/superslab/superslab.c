@@ -29,7 +29,7 @@ static uint32_t choose(uint64_t candidates, bool from_top)
     return from_top ? log2_floor(candidates) : (uint32_t)__builtin_ctzll(candidates);
 }
 
-int superslab_claim(struct superslab *superslab, const struct page_need *need, bool *zero, bool *contended)
+int superslab_claim(struct superslab *superslab, const struct page_need *need, bool *contended)
 {
     uint32_t pages = need->pages;
     /* relaxed: the exchange below decides whether it was right. */
@@ -48,9 +48,6 @@ int superslab_claim(struct superslab *superslab, const struct page_need *need, b
             *contended = true;
             continue;
         }
-        /* relaxed: only the owner of a page writes its bit, and we own these pages. */
-        dirty = atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
-        *zero = (dirty & range) == 0;
         return (int)first;
     }
 }

@@ -120,10 +120,9 @@ struct page_need {
     size_t block_bytes; /* of a run that may be a mapping of its own instead; 0: it may not */
 };
 
-/* Claims pages. Dirty pages are preferred, since they cost no page fault. Returns the index of the first page, or -1;
- * *zero says whether all of them read as zero. Sets *contended if another thread changed the word meanwhile. Any
- * thread; lock-free. */
-int superslab_claim(struct superslab *superslab, const struct page_need *need, bool *zero, bool *contended);
+/* Claims pages. Dirty pages are preferred, since they cost no page fault. Returns the index of the first page, or -1.
+ * Sets *contended if another thread changed the word meanwhile. Any thread; lock-free. */
+int superslab_claim(struct superslab *superslab, const struct page_need *need, bool *contended);
 
 /* Sets these bits of partial_pages, and clears the others of [first, first + pages), which the caller owns. */
 void superslab_partial_set(struct superslab *superslab, uint32_t first, uint32_t pages, uint64_t bits);

@@ -41,10 +41,10 @@ static void page_use(void)
 
 void scenario_pages(unsigned thread)
 {
-    bool zero = true, contended = false;
+    bool contended = false;
     const struct page_need one = {.pages = 1, .align_pages = 1};
     if (thread == 0) page_give();
-    else if (superslab_claim(full, &one, &zero, &contended) >= 0) page_use();
+    else if (superslab_claim(full, &one, &contended) >= 0) page_use();
 }
 SCENARIO_LAW_NONE(pages)
 
