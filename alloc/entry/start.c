@@ -107,6 +107,7 @@ static void profile_end(void)
 {
     if (!profile_may_have()) return;
     profile_dump_next("exit");
+    profile_stop();
 }
 
 __attribute__((constructor)) static void start(void)
@@ -133,7 +134,6 @@ static void write_last(void *unused)
 {
     (void)unused;
     profile_end();
-    profile_stop();
     if (option_value(OPTION_STATS) != 0) stats_write_to_target();
 }
 
@@ -142,5 +142,6 @@ __attribute__((destructor)) static void finish(void)
     if (VALIDATE && frames_on()) quarantine_finish();
     background_end();
     if (VALIDATE && frames_on()) sweep_finish();
-    writer_run(write_last, NULL);
+    /* Only then: the writer blocks signals, and a filter of system calls may end a process that has nothing to write. */
+    if (profile_may_have() || option_value(OPTION_STATS) != 0) writer_run(write_last, NULL);
 }
