@@ -217,7 +217,8 @@ function(hakmem_add_preload_test name library)
   hakmem_add_override_test(${name} ${runner} ${variables} ${arg_PROGRAM})
 endfunction()
 
-add_executable(override-tests programs/override_test.cc programs/override_fork_test.cc programs/override_new_test.cc)
+add_executable(override-tests
+    programs/override_test.cc programs/override_fork_test.cc programs/override_names_test.cc programs/override_new_test.cc)
 target_include_directories(override-tests PRIVATE ${hakmem_includes})
 target_compile_options(override-tests PRIVATE -Wall -Wextra -Wundef -Werror -Wno-dangling-else -fno-builtin)
 target_link_libraries(override-tests PRIVATE GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS})

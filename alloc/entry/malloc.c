@@ -169,6 +169,19 @@ OVERRIDE int malloc_info(int options, FILE *stream)
     return written < 0 ? -1 : 0;
 }
 
+/* --- glibc's other names ---------------------------------------------------------------------------- */
+
+/* glibc exports its malloc under these names too. A program whose own malloc is a wrapper calls them, and its free then gets
+ * the blocks of every function that it does not wrap. glibc has four more: `cfree`, above; __libc_reallocarray, which calls
+ * realloc by its name; __libc_mallopt and __libc_mallinfo, which touch no block. */
+OVERRIDE LIBC_OTHER_NAME(void *, malloc, size_t size_bytes);
+OVERRIDE LIBC_OTHER_NAME(void *, calloc, size_t count, size_t size_bytes);
+OVERRIDE LIBC_OTHER_NAME(void *, realloc, void *block, size_t size_bytes);
+OVERRIDE LIBC_OTHER_NAME(void, free, void *block);
+OVERRIDE LIBC_OTHER_NAME(void *, memalign, size_t align_bytes, size_t size_bytes);
+OVERRIDE LIBC_OTHER_NAME(void *, valloc, size_t size_bytes);
+OVERRIDE LIBC_OTHER_NAME(void *, pvalloc, size_t size_bytes);
+
 /* --- locked memory ---------------------------------------------------------------------------------- */
 
 /* The system counts all address space of the process from here on, and has the whole of each later mapping in memory. Only

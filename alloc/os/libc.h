@@ -15,7 +15,17 @@
 #define LIBC_UNLOADS 1 /* dlclose may unload a file; musl keeps all */
 #define LIBC_HAS_NAMES __GLIBC_PREREQ(2, 32)
 #define LIBC_HAS_MALLINFO2 __GLIBC_PREREQ(2, 33)
+/* Declares __libc_NAME, which is the function NAME of the same file. Elsewhere only NAME again, as libc has no such name or
+ * keeps it to itself. */
+#define LIBC_OTHER_NAME(result, name, ...) \
+    result __libc_##name(__VA_ARGS__) __attribute__((alias(#name) LIBC_LIKE(name)))
+#if __has_attribute(copy) /* gcc warns of an alias that promises less */
+#define LIBC_LIKE(name) , copy(name)
 #else
+#define LIBC_LIKE(name)
+#endif
+#else
+#define LIBC_OTHER_NAME(result, name, ...) result name(__VA_ARGS__)
 #define LIBC_UNLOADS 0
 #define LIBC_HAS_NAMES 0
 #define LIBC_HAS_MALLINFO2 0

@@ -34,52 +34,6 @@ extern "C" {
 [[gnu::weak]] void free_aligned_sized(void *block, size_t align_bytes, size_t size_bytes);
 }
 
-namespace {
-
-const char *expected_library()
-{
-    return getenv("HAKMEM_TEST_LIBRARY");
-}
-
-void *symbol(const char *name)
-{
-    return dlsym(RTLD_DEFAULT, name);
-}
-
-} // namespace
-
-TEST(Override, EveryNameResolvesIntoTheLibrary)
-{
-    if (expected_library() == nullptr) GTEST_SKIP() << "this run is on libc's own malloc";
-    for (const char *name :
-         {"malloc", "calloc", "realloc", "reallocarray", "free", "cfree", "aligned_alloc", "posix_memalign", "memalign",
-          "valloc", "pvalloc", "malloc_usable_size", "free_sized", "free_aligned_sized", "mallinfo", "mallinfo2",
-          "malloc_trim", "malloc_info", "malloc_stats", "mallopt",
-          // operator new, new[], delete, delete[] in all their forms
-          "_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t",
-          "_ZnamSt11align_val_t", "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t", "_ZdlPv",
-          "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t", "_ZdlPvSt11align_val_t",
-          "_ZdaPvSt11align_val_t", "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t",
-          "_ZdlPvSt11align_val_tRKSt9nothrow_t", "_ZdaPvSt11align_val_tRKSt9nothrow_t", "hak_malloc", "hak_free",
-          "hak_calloc", "hak_realloc", "hak_reallocarray", "hak_free_sized", "hak_free_aligned_sized",
-          "hak_aligned_alloc", "hak_memalign", "hak_posix_memalign", "hak_valloc", "hak_pvalloc",
-          "hak_malloc_usable_size", "hak_purge", "hak_stats_get", "hak_stats_print", "hak_version"}) {
-        void *at = symbol(name);
-        ASSERT_NE(at, nullptr) << name;
-        Dl_info info;
-        ASSERT_NE(dladdr(at, &info), 0) << name;
-        EXPECT_NE(strstr(info.dli_fname, expected_library()), nullptr) << name << " is in " << info.dli_fname;
-    }
-}
-
-TEST(Override, NothingElseIsExported)
-{
-    if (expected_library() == nullptr) GTEST_SKIP() << "this run is on libc's own malloc";
-    for (const char *name : {"os", "heap_alloc_large", "pool_claim", "tcache_refill", "slab_make", "lock_acquire",
-                             "meta_alloc", "os_page_bytes", "pagemap_start"})
-        EXPECT_EQ(symbol(name), nullptr) << name;
-}
-
 TEST(Override, C)
 {
     for (size_t size : {0u, 1u, 100u, 5000u, 100000u, 10000000u}) {

@@ -1,12 +1,25 @@
 // override_test_support.h: what the tests of the overridden names share.
 #pragma once
 
+#include <dlfcn.h>
 #include <malloc.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <gtest/gtest.h>
+
+// What is preloaded, by its file's name; NULL if this run is on libc's own malloc.
+inline const char *expected_library()
+{
+    return getenv("HAKMEM_TEST_LIBRARY");
+}
+
+inline void *symbol(const char *name)
+{
+    return dlsym(RTLD_DEFAULT, name);
+}
 
 // Hides from the compiler where a pointer came from, and that it is not used.
 template <class T> inline T *opaque(T *pointer)
