@@ -16,6 +16,7 @@ set(CAMPAIGN_SOURCES
   campaign/page/library.cc
   campaign/page/page.cc
   campaign/page/page_comparison.cc
+  campaign/page/page_failures.cc
   campaign/page/page_figures.cc
   campaign/page/page_text.cc
   campaign/page/page_verdict.cc

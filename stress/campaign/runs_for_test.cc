@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "campaign/record.h"
+#include "engine/run/scenario.h"
 
 namespace stress {
 namespace {
@@ -80,6 +81,15 @@ void fail(Json &one, const char *rule, const char *detail)
     one["failures"].push_back({{"rule", rule}, {"detail", detail}});
 }
 
+Json check(const std::string &id, const char *status, const char *rule, const char *detail)
+{
+    return Json{{"id", id}, {"status", status}, {"rule", rule}, {"detail", detail}};
+}
+
+// Rules that the broken malloc of the large campaign fails by in every nth scenario.
+constexpr std::pair<const char *, std::size_t> kBroken[] = {{"overlap", 1}, {"crash", 5},        {"memory_bound", 2},
+                                                            {"content", 6}, {"calloc_zero", 13}, {"progress", 12}};
+
 }  // namespace
 
 MadeUpCampaign made_up_campaign()
@@ -118,9 +128,6 @@ MadeUpCampaign made_up_campaign()
     for (const Json &one : runs) made.results.push_back(one.dump(1) + "\n");
     made.results[17].resize(300); // half written
 
-    const auto check = [](const char *id, const char *status, const char *rule, const char *detail) {
-        return Json{{"id", id}, {"status", status}, {"rule", rule}, {"detail", detail}};
-    };
     const Json conform = {
         {"allocator", "/opt/mallocs/libjemalloc.so.2"},
         {"checks",
@@ -141,6 +148,55 @@ MadeUpCampaign made_up_campaign()
     h.state.passed = 50;
     h.state.failed = 3;
     h.state.skipped = 1;
+    return made;
+}
+
+MadeUpCampaign made_up_large_campaign()
+{
+    MadeUpCampaign made = made_up_campaign();
+    SoakState &state = made.header.state;
+    state.cells.clear();
+    made.results.clear();
+    state.passed = state.failed = state.skipped = 0;
+    std::size_t place = 0;
+    for (const Scenario &scenario : scenarios()) {
+        ++place;
+        double rate = 9.1e7;
+        for (const std::string allocator :
+             {"hakmem", "system", "/opt/mallocs/libjemalloc.so.2", "/opt/mallocs/mine.so"}) {
+            Json one = run(scenario.name, allocator, "os", 16.4e6);
+            for (const auto &[rule, each] : kBroken)
+                if (allocator.ends_with("mine.so") && place % each == 0)
+                    fail(one, rule, "what was seen, in some words");
+            if (allocator.ends_with("jemalloc.so.2") && place % 12 == 0)
+                fail(one, "memory_bound", "peak RSS is too high");
+            if (allocator.starts_with("/")) one["peak_rss_bytes"] = 90000000;
+            CampaignCell cell;
+            cell.scenario = scenario.name;
+            cell.allocator = allocator;
+            cell.schedule = "os";
+            state.cells.push_back(cell);
+            ++(one["verdict"] == "fail" ? state.failed : state.passed);
+            made.results.push_back(one.dump(1) + "\n");
+            made.results.push_back(fast_run(scenario.name, allocator, RunMode::Speed, 0, rate).dump(1) + "\n");
+            Json tails = fast_run(scenario.name, allocator, RunMode::Tails, 0, rate);
+            if (allocator.starts_with("/")) tails["latency_ns"]["malloc"] = latency(40);
+            made.results.push_back(tails.dump(1) + "\n");
+            state.passed += 2;
+            rate *= 0.7;
+        }
+    }
+    Json conform = {{"allocator", "/opt/mallocs/mine.so"}, {"checks", Json::array()}};
+    for (int i = 0; i < 7; ++i)
+        conform["checks"].push_back(
+            check("realloc-of-kind-" + std::to_string(i), "fail", "C23 7.24.3.7: a rule", "no"));
+    conform["checks"].push_back(check("after-fork", "fail", "POSIX.1-2024 fork: a rule", "no"));
+    conform["checks"].push_back(check("errno-kept", "fail", "POSIX.1-2024 free: a rule", "no"));
+    conform["checks"].push_back(check("new-aligned", "fail", "C++20 [basic.align]: a rule", "no"));
+    for (int i = 0; i < 6; ++i)
+        conform["checks"].push_back(check("memory-goes-back-" + std::to_string(i), "fail", "quality: a rule", "no"));
+    conform["checks"].push_back(check("malloc-zero", "pass", "C23 7.24.3", ""));
+    made.conform = conform.dump(1);
     return made;
 }
 

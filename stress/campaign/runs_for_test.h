@@ -16,4 +16,8 @@ struct MadeUpCampaign {
 
 MadeUpCampaign made_up_campaign();
 
-}  // namespace stress
+// Every scenario of the suite on four mallocs, two of which fail: one in most scenarios by six rules and in twelve directed checks,
+// the other in two.
+MadeUpCampaign made_up_large_campaign();
+
+} // namespace stress

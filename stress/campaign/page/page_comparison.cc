@@ -99,7 +99,7 @@ std::string worst_first(std::vector<Loss> losses, std::size_t most = SIZE_MAX)
     std::string text;
     for (std::size_t i = 0; i < std::min(most, losses.size()); ++i)
         text += (text.empty() ? "" : ", ") + losses[i].second;
-    if (losses.size() > most) text += fmt::format(" and {} more", losses.size() - most);
+    if (losses.size() > most) text += fmt::format(" <span class=\"name\">and {} more</span>", losses.size() - most);
     return text.empty() ? "none" : text;
 }
 
@@ -307,14 +307,13 @@ std::string losses_brief(const PageData &data, const std::string &label)
     std::string text;
     const auto add = [&](const char *what, const std::vector<Loss> &losses) {
         if (!losses.empty())
-            text += fmt::format("{}<b>{}</b> in {}", text.empty() ? "" : "; ", what, worst_first(losses, most));
+            text += fmt::format("<li><b>{}</b> <a href=\"#comparison\">than {}</a> in {}</li>\n", what,
+                                html_escape(comparison.baseline), worst_first(losses, most));
     };
     add("slower", lists.speed);
     add("later (p99.9)", lists.tail);
     add("larger", lists.memory);
-    if (text.empty()) return "";
-    return fmt::format("<br><small><a href=\"#comparison\">than {}</a>: {}</small>", html_escape(comparison.baseline),
-                       text);
+    return text.empty() ? "" : "<ul class=\"worse\">\n" + text + "</ul>\n";
 }
 
 std::string section_comparison(const PageData &data)

@@ -22,6 +22,20 @@ struct PageData {
     std::map<std::string, std::string> labels; // of each allocator
 };
 
+// Failed runs of one malloc in one scenario by the same rules, newest first. The section of failures has a card for each, with the
+// anchor "failure" and the index.
+struct FailureGroup {
+    std::string label, scenario, rules, expected;
+    std::vector<const RunRecord *> runs;
+};
+
+// By malloc, then by scenario. Known failures come last, results that cannot be read first.
+std::vector<FailureGroup> failure_groups(const PageData &data);
+
+// The label of the malloc that the checks ran on, and the anchor of one of their findings on the page.
+std::string directed_label(const PageData &data, const DirectedChecks &checks);
+std::string directed_anchor(const PageData &data, const DirectedChecks &checks, const DirectedFinding &finding);
+
 std::string verdict_text(const PageData &data); // "2 of 4 mallocs fail: a, b"
 std::string section_headline(const PageData &data);
 // The figures in which this malloc is worst against the baseline, for the headline. Empty if it is never worse, or has no rival.

@@ -1,64 +1,15 @@
-// The first sections: may each malloc be trusted. The verdict with the names of what failed, each failure with its rule and
-// command, the directed checks, and what was skipped.
+// May each malloc be trusted: the verdict, with the rules that failed and the names of the scenarios and checks that broke them.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
-#include "campaign/compare/labels.h"
 #include "campaign/page/html.h"
 #include "campaign/page/page_sections.h"
-#include "campaign/command_words.h"
 
 namespace stress {
 namespace {
 
-constexpr std::size_t kNamesInHeading = 4, kMoreShown = 200;
-
-// Failed runs of one malloc in one scenario by the same rules, newest first.
-struct FailureGroup {
-    std::string label, scenario, rules, expected;
-    std::vector<const RunRecord *> runs;
-};
-
-std::string rules_of(const RunRecord &run)
-{
-    std::string text;
-    for (const RunFailure &failure : run.failures)
-        if (text.find(failure.rule) == std::string::npos) text += (text.empty() ? "" : ", ") + failure.rule;
-    return text;
-}
-
-std::size_t place_in(const std::vector<std::string> &names, const std::string &name)
-{
-    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
-// By malloc, then by scenario. Known failures come last, results that cannot be read first.
-std::vector<FailureGroup> failure_groups(const PageData &data)
-{
-    std::vector<FailureGroup> groups;
-    for (auto run = data.runs.rbegin(); run != data.runs.rend(); ++run) {
-        if (run->verdict != RunVerdict::Fail) continue;
-        const std::string name = run->scenario.empty() ? run->file : run->scenario, rules = rules_of(*run);
-        const auto found = std::find_if(groups.begin(), groups.end(), [&](const FailureGroup &group) {
-            return group.label == run->label && group.scenario == name && group.rules == rules &&
-                   group.expected == run->expected;
-        });
-        if (found != groups.end()) found->runs.push_back(&*run);
-        else groups.push_back({run->label, name, rules, run->expected, {&*run}});
-    }
-    std::sort(groups.begin(), groups.end(), [&](const FailureGroup &a, const FailureGroup &b) {
-        const auto key = [&](const FailureGroup &group) {
-            return std::make_tuple(!group.expected.empty(), !group.runs[0]->scenario.empty(),
-                                   place_in(data.allocators, group.label), place_in(data.scenarios, group.scenario),
-                                   data.runs.data() + data.runs.size() - group.runs[0]);
-        };
-        return key(a) < key(b);
-    });
-    return groups;
-}
+constexpr std::size_t kNamesInHeading = 4;
 
 // One malloc, over all runs that were kept and the directed checks.
 struct MallocVerdict {
@@ -67,12 +18,6 @@ struct MallocVerdict {
     const DirectedChecks *directed = nullptr;
     bool fails() const { return failed != 0 || (directed != nullptr && directed->standard.failed != 0); }
 };
-
-std::string directed_label(const PageData &data, const DirectedChecks &checks)
-{
-    const auto found = data.labels.find(checks.allocator);
-    return found != data.labels.end() ? found->second : allocator_labels({checks.allocator})[0];
-}
 
 std::vector<MallocVerdict> malloc_verdicts(const PageData &data)
 {
@@ -124,21 +69,108 @@ std::string counted(const char *what, const DirectedCounts &counts)
     return fmt::format("{} of {} {}", counts.failed, counts.failed + counts.passed, what);
 }
 
-// What of this malloc failed, with links.
-std::string what_failed(const MallocVerdict &verdict, const std::vector<FailureGroup> &groups)
+// A rule, or a standard, and what broke it: scenarios or checks by name, with links.
+struct Broken {
+    std::string what;
+    bool is_memory = false; // a rule on how much memory is held
+    std::vector<std::string> names;
+};
+
+bool is_memory_rule(const std::string &rule)
 {
-    std::string text;
-    for (std::size_t i = 0; i < groups.size(); ++i)
-        if (groups[i].label == verdict.label && groups[i].expected.empty() && !groups[i].runs[0]->scenario.empty())
-            text += fmt::format("{}<a class=\"name\" href=\"#failure{}\">{}</a> ({})", text.empty() ? "" : ", ", i,
-                                html_escape(groups[i].scenario), html_escape(groups[i].rules));
-    if (verdict.directed != nullptr && verdict.directed->standard.failed != 0)
-        text += fmt::format("{}<a href=\"#directed\">{}</a>", text.empty() ? "" : "; ",
-                            counted("checks of a standard", verdict.directed->standard));
+    return rule == rule::kMemoryBound || rule == rule::kPlateau || rule == rule::kMemoryReturn ||
+           rule == rule::kMappings;
+}
+
+void add_broken(std::vector<Broken> &all, const std::string &what, const std::string &name)
+{
+    auto found = std::find_if(all.begin(), all.end(), [&](const Broken &one) { return one.what == what; });
+    if (found == all.end()) found = all.insert(all.end(), {what, is_memory_rule(what), {}});
+    if (std::find(found->names.begin(), found->names.end(), name) == found->names.end()) found->names.push_back(name);
+}
+
+// The most names first, and how much memory is held last: a block that overlaps says more.
+void sort_broken(std::vector<Broken> &all)
+{
+    std::stable_sort(all.begin(), all.end(), [](const Broken &a, const Broken &b) {
+        return std::make_pair(a.is_memory, b.names.size()) < std::make_pair(b.is_memory, a.names.size());
+    });
+}
+
+// The rules of the suite that runs of this malloc broke, each with its scenarios.
+std::vector<Broken> broken_by_runs(const MallocVerdict &verdict, const std::vector<FailureGroup> &groups)
+{
+    std::vector<Broken> all;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        const RunRecord &run = *groups[i].runs[0];
+        if (groups[i].label != verdict.label || !groups[i].expected.empty() || run.scenario.empty()) continue;
+        for (const RunFailure &failure : run.failures)
+            add_broken(all, failure.rule,
+                       fmt::format("<a class=\"name\" href=\"#failure{}\">{}</a>", i, html_escape(groups[i].scenario)));
+    }
+    sort_broken(all);
+    return all;
+}
+
+// "C23" of "C23 7.24.3.7: ...", "quality" of "quality: ...".
+std::string standard_of(const std::string &rule)
+{
+    return rule.substr(0, rule.find_first_of(" :"));
+}
+
+// The standards that directed checks of this malloc found broken, each with its checks; or what only quality asks for.
+std::vector<Broken> broken_by_checks(const PageData &data, const MallocVerdict &verdict, bool is_quality)
+{
+    std::vector<Broken> all;
+    if (verdict.directed == nullptr) return all;
+    for (const DirectedFinding &finding : verdict.directed->failed)
+        if (finding.is_quality == is_quality && !finding.is_known)
+            add_broken(all, is_quality ? "" : standard_of(finding.rule),
+                       fmt::format("<a class=\"name\" href=\"#{}\">{}</a>",
+                                   directed_anchor(data, *verdict.directed, finding), html_escape(finding.id)));
+    sort_broken(all);
+    return all;
+}
+
+std::string first_of(const std::vector<std::string> &names, std::size_t most, const char *rest)
+{
+    const std::size_t shown = names.size() <= most + 1 ? names.size() : most; // "and 1 more" is as long as a name
+    std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), ", "));
+    if (shown < names.size())
+        text += fmt::format(" <a class=\"name\" href=\"{}\">and {} more</a>", rest, names.size() - shown);
     return text;
 }
 
-std::string verdict_item(const PageData &data, const MallocVerdict &verdict, const std::vector<FailureGroup> &groups)
+// What of this malloc failed, a line for each rule. `room` is shared by the mallocs that fail, so that all of them are on the
+// first screen; the sections below have everything.
+std::string what_failed(const PageData &data, const MallocVerdict &verdict, const std::vector<FailureGroup> &groups,
+                        std::size_t failing)
+{
+    const std::size_t rules_most = std::clamp<std::size_t>(6 / failing, 1, 4);
+    const std::size_t names_most = std::clamp<std::size_t>(8 / failing, 2, 6);
+    std::string text;
+    const auto add = [&](const char *before, const char *after, const std::vector<Broken> &all, const char *rest) {
+        std::vector<std::string> others;
+        for (const Broken &one : all) {
+            const auto place = static_cast<std::size_t>(&one - all.data());
+            if (place >= rules_most && all.size() > rules_most + 1)
+                others.push_back(fmt::format("<a class=\"name\" href=\"{}\">{}</a>", rest, html_escape(one.what)));
+            else
+                text += fmt::format("<li><b>{}{}</b>{} {}</li>\n", before, html_escape(one.what), after,
+                                    first_of(one.names, names_most, rest));
+        }
+        if (!others.empty()) text += fmt::format("<li>also {}{}</li>\n", before, first_of(others, names_most, rest));
+    };
+    add("", " in", broken_by_runs(verdict, groups), "#failures");
+    add("against ", ":", broken_by_checks(data, verdict, false), "#directed");
+    for (const Broken &quality : broken_by_checks(data, verdict, true))
+        text += fmt::format("<li class=\"quality\">only of quality, no failure: {}</li>\n",
+                            first_of(quality.names, names_most, "#directed"));
+    return text.empty() ? "" : "<ul class=\"broken\">\n" + text + "</ul>\n";
+}
+
+std::string verdict_item(const PageData &data, const MallocVerdict &verdict, const std::vector<FailureGroup> &groups,
+                         std::size_t failing)
 {
     const bool fails = verdict.fails(), any = verdict.judged != 0 || verdict.directed != nullptr;
     std::string text = fmt::format("<li><span class=\"badge {}\">{}</span> <b class=\"name\">{}</b>",
@@ -149,85 +181,16 @@ std::string verdict_item(const PageData &data, const MallocVerdict &verdict, con
                                    : any ? "✓ passes"
                                          : "– not judged",
                                    html_escape(verdict.label));
-    if (fails) text += ": " + what_failed(verdict, groups);
     text += fmt::format(" <small>failed: {} of {} runs", verdict.failed, verdict.judged);
     if (verdict.directed != nullptr)
         text += fmt::format(", {}, {}", counted("checks of a standard", verdict.directed->standard),
                             counted("of quality", verdict.directed->quality));
     if (verdict.skipped != 0) text += fmt::format("; {} <a href=\"#skips\">skipped</a>", verdict.skipped);
-    return text + "</small>" + losses_brief(data, verdict.label) + "</li>\n";
-}
-
-void add_group(std::string &text, const FailureGroup &group, std::size_t number)
-{
-    const RunRecord &run = *group.runs[0];
-    text += fmt::format("<article class=\"card bad\" id=\"failure{}\"><h3>{}{}</h3>\n<p class=\"lead\">", number,
-                        run.expected.empty() ? badge(RunVerdict::Fail) : "<span class=\"badge skip\">known</span>",
-                        run.scenario.empty()
-                            ? html_escape(run.file)
-                            : fmt::format("<span class=\"name\">{}</span> on <span class=\"name\">{}</span>",
-                                          html_escape(run.scenario), html_escape(run.label)));
-    if (!run.scenario.empty()) text += "schedule " + how_run(run) + ", ";
-    if (run.seed.has_value()) text += fmt::format("seed {}, ", *run.seed);
-    if (!run.schedule_hash.empty()) text += "schedule hash " + html_escape(run.schedule_hash) + ", ";
-    text += fmt::format("<a href=\"results/{}\">result</a></p>\n<ul class=\"why\">\n", html_escape(run.file));
-    for (const RunFailure &failure : run.failures)
-        text += fmt::format("<li><b>{}</b> <span class=\"detail\">{}</span></li>\n", html_escape(failure.rule),
-                            html_escape(failure.detail));
-    text += "</ul>\n";
-    if (!run.confirmation.empty()) text += "<p>" + html_escape(run.confirmation) + "</p>\n";
-    if (!run.expected.empty()) text += "<p><b>Known:</b> " + html_escape(run.expected) + "</p>\n";
-    if (!run.reproduce.empty()) text += command_box(run.reproduce);
-    if (!run.err_end.empty())
-        text += "<details><summary>What it wrote to stderr</summary><pre>" + html_escape(run.err_end) +
-                "</pre></details>\n";
-    const std::size_t more = group.runs.size() - 1;
-    if (more == 0) {
-        text += "</article>\n";
-        return;
-    }
-    text +=
-        fmt::format("<details class=\"long\"><summary>{} more {} by the same {}</summary>\n<ul class=\"why\">\n", more,
-                    more == 1 ? "run" : "runs", group.rules.find(',') == std::string::npos ? "rule" : "rules");
-    for (std::size_t i = 1; i <= std::min(more, kMoreShown); ++i) {
-        const RunRecord &other = *group.runs[i];
-        text += fmt::format("<li>{}{}, <a href=\"results/{}\">result</a>:\n{}</li>\n", how_run(other),
-                            other.seed.has_value() ? fmt::format(", seed {}", *other.seed) : "",
-                            html_escape(other.file), command_box(other.reproduce));
-    }
-    if (more > kMoreShown) text += fmt::format("<li>and {} more, in results/</li>\n", more - kMoreShown);
-    text += "</ul></details>\n</article>\n";
-}
-
-std::string directed_finding(const std::string &label, const DirectedFinding &finding)
-{
-    return fmt::format("<details><summary><span class=\"badge {}\">{}</span> <span class=\"name\">{}</span> on <span "
-                       "class=\"name\">{}</span>: {}</summary>\n<p>{}</p>\n{}</details>\n",
-                       finding.is_known || finding.is_quality ? "skip" : "fail",
-                       finding.is_known     ? "known"
-                       : finding.is_quality ? "quality"
-                                            : "✗ standard",
-                       html_escape(finding.id), html_escape(label), html_escape(finding.detail),
-                       html_escape(finding.rule), command_box(finding.repeat));
+    return text + "</small>" + what_failed(data, verdict, groups, failing) + losses_brief(data, verdict.label) +
+           "</li>\n";
 }
 
 } // namespace
-
-std::string badge(RunVerdict verdict)
-{
-    const char *words[] = {"✓ pass", "✗ fail", "– skip"};
-    return fmt::format("<span class=\"badge {}\">{}</span>", verdict_name(verdict), words[static_cast<int>(verdict)]);
-}
-
-std::string command_box(const std::string &text)
-{
-    return "<pre class=\"command\" tabindex=\"0\"><code>" + html_command(text) + "</code></pre>\n";
-}
-
-std::string how_run(const RunRecord &run)
-{
-    return html_escape(run.schedule) + (run.mode == RunMode::Check ? "" : std::string(", ") + mode_text(run.mode));
-}
 
 std::string verdict_text(const PageData &data)
 {
@@ -260,8 +223,9 @@ std::string section_headline(const PageData &data)
     const SoakState &s = header.state;
     const std::vector<MallocVerdict> verdicts = malloc_verdicts(data);
     const std::vector<FailureGroup> groups = failure_groups(data);
-    const bool fails = s.failed != 0 || std::any_of(verdicts.begin(), verdicts.end(),
-                                                    [](const MallocVerdict &one) { return one.fails(); });
+    const auto failing = static_cast<std::size_t>(
+        std::count_if(verdicts.begin(), verdicts.end(), [](const MallocVerdict &one) { return one.fails(); }));
+    const bool fails = s.failed != 0 || failing != 0;
     std::string text = fmt::format("<header class=\"top\">\n<p class=\"eyebrow\">hakmem-stress, {}</p>\n<h1 "
                                    "class=\"{}\">{}</h1>\n",
                                    utc_text(header.written_unix),
@@ -271,7 +235,8 @@ std::string section_headline(const PageData &data)
                                    html_escape(verdict_text(data)));
     if (!verdicts.empty()) {
         text += "<ul class=\"verdicts\">\n";
-        for (const MallocVerdict &verdict : verdicts) text += verdict_item(data, verdict, groups);
+        for (const MallocVerdict &verdict : verdicts)
+            text += verdict_item(data, verdict, groups, std::max<std::size_t>(failing, 1));
         text += "</ul>\n";
     }
     text += fmt::format("<p class=\"counts\">All runs: <b class=\"pass\">{}</b> passed, <b{}>{}</b> failed, "
@@ -287,77 +252,6 @@ std::string section_headline(const PageData &data)
     if (!data.comparison.scenarios.empty()) text += "<a href=\"#comparison\">Speed, tails, memory</a>";
     if (s.skipped != 0) text += "<a href=\"#skips\">Skipped</a>";
     return text + "<a href=\"#every-run\">Every run</a><a href=\"#about\">Libraries, reproduce</a></nav>\n</header>\n";
-}
-
-std::string section_failures(const PageData &data)
-{
-    const std::vector<FailureGroup> groups = failure_groups(data);
-    if (groups.empty()) return "";
-    std::string text =
-        "<section id=\"failures\">\n<h2>Failures</h2>\n<p class=\"lead\">Each rule that was broken, and the "
-        "command that repeats the run; a click selects it.</p>\n";
-    for (std::size_t i = 0; i < groups.size(); ++i) add_group(text, groups[i], i);
-    return text + "</section>\n";
-}
-
-std::string section_directed(const PageData &data)
-{
-    std::string text = "<section id=\"directed\">\n<h2>Directed checks</h2>\n";
-    if (data.header.directed.empty())
-        return text +
-               "<p class=\"lead\">Not run. Each tests one thing that every malloc must do. "
-               "<code>hakmem-stress conform --allocator MALLOC --json DIR/conform-NAME.json</code> before this report "
-               "adds them, with the report&#39;s directory for DIR.</p>\n</section>\n";
-    std::string rows, findings;
-    for (const DirectedChecks &checks : data.header.directed) {
-        if (!checks.fault.empty()) {
-            findings += "<p>" + html_escape(checks.fault) + "</p>\n";
-            continue;
-        }
-        const std::string label = directed_label(data, checks);
-        const auto cell = [](const DirectedCounts &counts) {
-            return counts.failed == 0
-                       ? fmt::format("✓ {}", counts.passed)
-                       : fmt::format("<b class=\"bad\">✗ {}</b> of {}", counts.failed, counts.failed + counts.passed);
-        };
-        rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>\n", html_escape(label),
-                            cell(checks.standard), cell(checks.quality), checks.skipped.size());
-        for (const bool is_quality : {false, true})
-            for (const DirectedFinding &finding : checks.failed)
-                if (finding.is_quality == is_quality) findings += directed_finding(label, finding);
-    }
-    text +=
-        "<p class=\"lead\">One situation each, with one right answer. A standard or a manual demands those on the left; "
-        "the others, of quality, only this suite asks for, and they do not count as failures of a malloc.</p>\n<div "
-        "class=\"card\"><div class=\"scroll\" role=\"region\" aria-label=\"Directed checks\" tabindex=\"0\"><table>"
-        "<thead><tr><th scope=\"col\">malloc</th><th scope=\"col\">by a standard</th><th scope=\"col\">of "
-        "quality</th><th scope=\"col\">skipped</th></tr></thead>\n<tbody>\n" +
-        rows + "</tbody></table></div>\n" + findings + "</div>\n";
-    return text + "</section>\n";
-}
-
-std::string section_skips(const PageData &data)
-{
-    std::map<std::string, std::map<std::string, std::vector<std::string>>> scenarios; // by reason and malloc
-    std::map<std::string, std::size_t> counts;
-    for (const RunRecord &run : data.runs) {
-        if (run.verdict != RunVerdict::Skip) continue;
-        std::vector<std::string> &names = scenarios[run.skip_reason][run.label];
-        if (std::find(names.begin(), names.end(), run.scenario) == names.end()) names.push_back(run.scenario);
-        ++counts[run.skip_reason];
-    }
-    if (scenarios.empty()) return "";
-    std::string text =
-        "<section id=\"skips\">\n<h2>Skipped</h2>\n<p class=\"lead\">What was not judged, by reason. It says "
-        "nothing about a malloc.</p>\n<ul class=\"card why\">\n";
-    for (const auto &[reason, mallocs] : scenarios) {
-        text += fmt::format("<li>{}: {} {}", html_escape(reason), counts[reason], counts[reason] == 1 ? "run" : "runs");
-        for (const auto &[label, names] : mallocs)
-            text += fmt::format("<br><small><span class=\"name\">{}</span>: {}</small>", html_escape(label),
-                                html_escape(fmt::format("{}", fmt::join(names, ", "))));
-        text += "</li>\n";
-    }
-    return text + "</ul>\n</section>\n";
 }
 
 } // namespace stress

@@ -23,7 +23,10 @@ main,.top{max-width:1180px;margin:0 auto;padding:0 20px}
 h1{margin:.15em 0 .35em;font-size:clamp(24px,3.4vw,32px);line-height:1.15;letter-spacing:-.02em;font-weight:680}
 .name{white-space:nowrap}
 .loss,b.bad{color:var(--fail);font-weight:650}
-ul.verdicts{margin:12px 0;padding:0;list-style:none}ul.verdicts li{margin:0 0 7px;max-width:100ch}
+ul.verdicts{margin:12px 0;padding:0;list-style:none}ul.verdicts>li{margin:0 0 7px;max-width:100ch}
+ul.broken,ul.worse{margin:2px 0 0;padding:0 0 0 10px;list-style:none;border-left:3px solid var(--fail);font-size:14px;line-height:1.45}
+ul.worse{border-color:var(--edge);color:var(--dim);font-size:13px}ul.worse b{color:var(--ink);font-weight:600}
+ul.broken b{color:var(--fail)}ul.broken .quality,ul.broken .quality b{color:var(--dim)}
 ul.verdicts small{color:var(--dim);font-size:13px}
 #comparison h3.apart{margin:16px 0 6px;font-size:16px}dl.losses{margin-top:0}dl.losses dt{font-weight:600;color:var(--ink)}dl.losses b{font-weight:550;color:var(--dim)}
 h1.pass{color:var(--pass)}h1.fail{color:var(--fail)}
@@ -63,7 +66,7 @@ tr:last-child>*{border-bottom:0}
 ul.card{margin:0 0 16px}ul.card.why{padding:18px 20px}
 .n{text-align:right}
 .none{color:var(--dim)}
-#comparison h2{margin-top:18px}#comparison .grid{gap:12px;margin-top:12px}#comparison .card{padding:8px 14px;margin-left:0;margin-right:0}
+#comparison h2{margin-top:18px}#comparison .grid{gap:12px;margin-top:12px;grid-template-columns:repeat(auto-fill,minmax(min(100%,400px),1fr))}#comparison .card{padding:8px 14px;margin-left:0;margin-right:0}
 #comparison>.lead{margin-top:14px}
 table.compared{font-size:13px;line-height:1.4}table.compared th,table.compared td{padding:3px 8px 3px 0;
 vertical-align:baseline}
