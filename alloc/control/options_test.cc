@@ -74,6 +74,25 @@ TEST(Options, GoodValues)
             });
 }
 
+// Half of it is the largest mapping that is kept, up to the option's largest value.
+TEST(Options, TheHugeCacheHasItsMebibytes)
+{
+    const size_t size_max = test::sanitizer() != nullptr ? 64 * test::MIB : 2048 * test::MIB + PAGE_BYTES;
+    for (const size_t mib : {0, 1, 4, 5, 64, 2047, 2048, 4095, 4096, 4097, 1048576})
+        reading({"HAKMEM_HUGE_CACHE_MIB=" + std::to_string(mib)}, [&](const std::string &said) {
+            EXPECT_EQ(said, "");
+            const size_t most = mib * test::MIB / 2;
+            for (const size_t size : {(size_t)RUN_BYTES_MAX + PAGE_BYTES, 3 * test::MIB, most, most + PAGE_BYTES}) {
+                if (size <= RUN_BYTES_MAX || size > size_max) continue;
+                void *block = hak_malloc(size);
+                ASSERT_NE(block, nullptr);
+                hak_free(block);
+                EXPECT_EQ(huge_is_cached(block), size <= most) << size << " bytes, " << mib << " MiB";
+                hak_purge();
+            }
+        });
+}
+
 TEST(Options, ABadFailfastSettingWarns)
 {
     SKIP_WITHOUT_VALIDATE();

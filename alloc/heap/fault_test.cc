@@ -4,6 +4,7 @@
 #include "heap/heap_test_support.h"
 
 extern "C" {
+#include "heap/huge_cache.h"
 #include "os/os_fault.h"
 }
 
@@ -248,4 +249,33 @@ TEST_F(Fault, SmallBlocksWhenTheSystemRefusesGiveUpTheHugeCache)
         }
     }
     for (void *run : runs) hak_free(run);
+}
+
+// Whatever is tried instead of a call that was refused: the block lies as asked, and has all of its bytes. Also if loops have
+// taught the heap to map more for a huge block than it needs.
+TEST_F(Fault, ABlockIsAlignedWhicheverCallIsRefused)
+{
+    uint64_t refused = 0, served = 0;
+    for (const size_t learned : {(size_t)0, 256 * test::MIB})
+        for (size_t align = 16; align <= 64 * test::MIB; align *= 2)
+            for (const size_t size :
+                 {(size_t)1, (size_t)SMALL_BYTES_MAX + 1, (size_t)RUN_BYTES_MAX + 1, 5 * test::MIB + 1})
+                for (uint64_t nth = 1, failed = 1; failed > 0; nth++) {
+                    huge_keep_bytes = learned;
+                    huge_keep_live_bytes = 0;
+                    os_fault_install(nth, false);
+                    auto *block = static_cast<char *>(hak_aligned_alloc(align, size));
+                    failed = os_fault_failures();
+                    os_fault_remove();
+                    ASSERT_NE(block, nullptr) << size << ", " << align << ", call " << nth;
+                    ASSERT_TRUE(test::is_aligned(block, align)) << size << ", " << align << ", call " << nth;
+                    ASSERT_GE(hak_malloc_usable_size(block), size);
+                    block[0] = block[size - 1] = 1;
+                    hak_free(block);
+                    hak_purge();
+                    refused += failed;
+                    served++;
+                }
+    printf("%llu blocks, %llu calls refused\n", (unsigned long long)served, (unsigned long long)refused);
+    EXPECT_GT(refused, 100u);
 }
