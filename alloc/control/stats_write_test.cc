@@ -135,7 +135,9 @@ TEST_F(StatsWrite, AReportSaysTheFigures)
             blocks.clear();
             hak_purge_all(); // bins with blocks would serve the next ones, and none is sampled
             if (is_profiled) ASSERT_EQ(profile_start(1, 7), 0); // every block
-            if (work > 0) blocks.push_back(hak_malloc(SMALL_BYTES_MAX)); // the last class before those of alignments
+            for (uint32_t c = 1; work > 0 && c < CLASS_COUNT; c++) // a block of each class
+                blocks.push_back(hak_aligned_alloc(
+                    c < CLASS_ALIGNED_FIRST ? GRANULE_BYTES : (size_t)COLOURED_STEP_BYTES, sizeclass_bytes(c)));
             for (size_t size = 1; work > 0 && size < 3 * MIB; size = size * 3 / 2 + 1) {
                 blocks.push_back(hak_malloc(size));
                 blocks.push_back(hak_aligned_alloc(64, size));

@@ -383,6 +383,39 @@ TEST_F(Limit, BeyondTheSoftOneNothingIsKept)
     }));
 }
 
+TEST_F(Limit, TheSoftOneIsExceededByAByte)
+{
+    EXPECT_TRUE(test::in_child([] {
+        for (const size_t size : {(size_t)0, (size_t)1000, MIB, 5 * MIB}) {
+            void *block = size != 0 ? hak_malloc(size) : nullptr;
+            const size_t committed = limit_committed_bytes();
+            EXPECT_GE(committed, size);
+            for (const size_t soft : {(size_t)0, committed - 1, committed, committed + 1, SIZE_MAX}) {
+                hak_limit_soft_set(soft);
+                EXPECT_EQ(limit_soft_exceeded(), soft < committed) << soft << " of " << committed;
+            }
+            hak_limit_soft_set(SIZE_MAX);
+            hak_free(block);
+        }
+    }));
+}
+
+// Each of the two has a figure of its own, which is 0 if there is no limit.
+TEST_F(Limit, TheFiguresTellBoth)
+{
+    EXPECT_TRUE(test::in_child([] {
+        for (const size_t hard : {SIZE_MAX, (size_t)1, 7 * MIB})
+            for (const size_t soft : {SIZE_MAX, (size_t)2, 5 * MIB}) {
+                hak_limit_set(hard);
+                hak_limit_soft_set(soft);
+                hak_figures figures;
+                hak_figures_get(&figures, sizeof figures);
+                EXPECT_EQ(figures.limit_bytes, hard != SIZE_MAX ? hard : 0);
+                EXPECT_EQ(figures.limit_soft_bytes, soft != SIZE_MAX ? soft : 0);
+            }
+    }));
+}
+
 TEST_F(Limit, IsReadFromText)
 {
     size_t bytes = 0;
