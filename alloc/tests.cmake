@@ -247,6 +247,7 @@ endif()
 
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
   hakmem_c_program(registers-program programs/registers_program.c)
+  hakmem_c_program(exit-program programs/anywhere/exit_program.c)
 endif()
 
 hakmem_c_program(pairs-program programs/pairs_program.c) # stress.pairs runs it with the options
@@ -329,6 +330,7 @@ foreach(library hakmem hakmem-validate)
       HAKMEM_STATS_SIGNAL=10 HAKMEM_PROFILE=${files}/profile HAKMEM_PROFILE_SIGNAL=12 HAKMEM_PREWARM=8M HAKMEM_PROFILE_STEP_MIB=1
       PROGRAM $<TARGET_FILE:hooked-program>)
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+    hakmem_add_preload_test(override/${library}-exit-anywhere ${library} PROGRAM $<TARGET_FILE:exit-program> $<IF:$<STREQUAL:${library},hakmem>,7,97>)
     hakmem_add_preload_test(override/${library}-misaligned ${library} PROGRAM $<TARGET_FILE:registers-program> stack)
     hakmem_add_preload_test(override/${library}-floating ${library} VARIABLES HAKMEM_BACKGROUND=1 HAKMEM_GUARD_SAMPLE=1000
         HAKMEM_STATS=json:${files}/stats HAKMEM_STATS_SIGNAL=10 HAKMEM_PROFILE=${files}/profile,64K HAKMEM_PROFILE_SIGNAL=12

@@ -133,6 +133,9 @@ void background_write_files(void)
 
 void background_end(void)
 {
+    /* relaxed: a thread that another thread starts at this moment ends with the process. Mostly there is none, and the lock is
+     * not taken: exit may have been called by a handler of a signal that came within malloc. */
+    if (!atomic_load_explicit(&writer_has_thread, memory_order_relaxed)) return;
     lock_acquire(LOCK_BACKGROUND);
     change(false, false);
     lock_release(LOCK_BACKGROUND);

@@ -2,6 +2,7 @@
 #include "debug/frame.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -24,6 +25,29 @@ enum { DETAIL_BYTES = 96 }; /* holds the longest detail built below */
 bool frames_on(void)
 {
     return failfast_level() >= LEVEL_FRAMES;
+}
+
+/* Set while the thread is in a call that makes or changes a frame. A handler of a signal may come at any instruction. */
+static HAK_TLS bool is_inside;
+
+bool frame_is_changing(void)
+{
+    return HAK_MINE(is_inside);
+}
+
+/* Returns what `leave` takes: true if the call is a handler's, within another call. */
+static bool enter(void)
+{
+    const bool before = HAK_MINE(is_inside);
+    HAK_MINE(is_inside) = true;
+    atomic_signal_fence(memory_order_seq_cst);
+    return before;
+}
+
+static void leave(bool before)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    HAK_MINE(is_inside) = before;
 }
 
 /* --- allocation ----------------------------------------------------------------------------------------- */
@@ -110,14 +134,23 @@ static void *alloc_in(struct hak_heap *heap, enum frame_family family, size_t al
     return user;
 }
 
+static void *alloc_marked(struct hak_heap *heap, enum frame_family family, size_t align_bytes, size_t size_bytes,
+                          bool zero)
+{
+    const bool before = enter();
+    void *user = alloc_in(heap, family, align_bytes, size_bytes, zero);
+    leave(before);
+    return user;
+}
+
 void *frame_alloc(enum frame_family family, size_t align_bytes, size_t size_bytes, bool zero)
 {
-    return alloc_in(NULL, family, align_bytes, size_bytes, zero);
+    return alloc_marked(NULL, family, align_bytes, size_bytes, zero);
 }
 
 void *frame_alloc_in(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zero)
 {
-    return alloc_in(heap, FAMILY_MALLOC, align_bytes, size_bytes, zero);
+    return alloc_marked(heap, FAMILY_MALLOC, align_bytes, size_bytes, zero);
 }
 
 /* --- checks ----------------------------------------------------------------------------------------------- */
@@ -252,8 +285,10 @@ void frame_free(void *pointer, struct frame_said said)
     struct lookup at;
     struct framed framed;
     const char *call = failfast_call_set("free");
+    const bool before = enter();
     if (check(pointer, FAILFAST_double_free, &at, &framed) && check_said(&framed, &said))
         release(&framed, FAILFAST_double_free);
+    leave(before);
     failfast_call_set(call);
 }
 
@@ -335,9 +370,11 @@ void *frame_realloc(void *pointer, size_t size_bytes)
 
 void *frame_realloc_in(struct hak_heap *heap, void *pointer, size_t size_bytes)
 {
-    if (pointer == NULL) return alloc_in(heap, FAMILY_MALLOC, 0, size_bytes, false);
+    if (pointer == NULL) return alloc_marked(heap, FAMILY_MALLOC, 0, size_bytes, false);
     const char *call = failfast_call_set("realloc");
+    const bool before = enter();
     void *moved = realloc_checked(heap, pointer, size_bytes);
+    leave(before);
     failfast_call_set(call);
     return moved;
 }

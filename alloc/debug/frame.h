@@ -26,6 +26,10 @@ enum frame_family { FAMILY_MALLOC, FAMILY_NEW, FAMILY_NEW_ARRAY };
 
 bool frames_on(void);
 
+/* Whether the calling thread is in a call of those below: true only for a handler of a signal that came within one. The frame
+ * of one block may be half written then. */
+bool frame_is_changing(void);
+
 /* Whether a block can have count * size_bytes bytes. If not, sets ENOMEM, and at level 3 reports it. */
 bool frame_size_fits(size_t count, size_t size_bytes);
 

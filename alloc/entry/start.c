@@ -139,7 +139,7 @@ static void write_last(void *unused)
 
 __attribute__((destructor)) static void finish(void)
 {
-    if (VALIDATE && frames_on()) quarantine_finish();
+    if (VALIDATE && frames_on() && !frame_is_changing()) quarantine_finish();
     background_end();
     if (VALIDATE && frames_on()) sweep_finish();
     /* Only then: the writer blocks signals, and a filter of system calls may end a process that has nothing to write. */

@@ -23,13 +23,18 @@ static HAK_TLS uint32_t ranks_held; /* bit r: this thread holds the lock of rank
 /* gate: the debug-validation build ends the process */
 static void rank_check(enum lock_rank rank)
 {
-    if (HAK_MINE(ranks_held) >> rank == 0) {
-        HAK_MINE(ranks_held) |= 1u << rank;
-        return;
-    }
-    static const char text[] = "hakmem: failfast: lock_rank: a lock was taken out of order\n";
+    if (HAK_MINE(ranks_held) >> rank == 0) return;
+    static const char text[] =
+        "hakmem: failfast: lock_rank: a lock was taken out of order, by a bug of the library, or by a handler of a signal "
+        "that came within malloc or free\n";
     os_write_error(text, sizeof text - 1);
     abort();
+}
+
+/* The thread has the lock. While it waited it did not, and a handler of a signal may have taken any. */
+static void rank_enter(enum lock_rank rank)
+{
+    HAK_MINE(ranks_held) |= 1u << rank;
 }
 
 /* gate: the debug-validation build ends the process */
@@ -84,6 +89,7 @@ bool lock_acquire(enum lock_rank rank)
     struct lock *lock = &locks[rank];
     sync_point("lock_acquire");
     if (HAK_UNLIKELY(!try(lock))) lock_wait(lock);
+    if (VALIDATE) rank_enter(rank);
     bool torn = lock->torn;
     lock->torn = false;
     if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
@@ -96,6 +102,7 @@ bool lock_try(enum lock_rank rank)
     sync_point("lock_try");
     if (!try(lock)) return false;
     if (VALIDATE) rank_check(rank);
+    if (VALIDATE) rank_enter(rank);
     lock->torn = false;
     if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
     return true;
@@ -134,6 +141,7 @@ static bool word_try(struct lock_word *word)
 static void word_is_held(enum lock_rank rank)
 {
     if (VALIDATE) rank_check(rank);
+    if (VALIDATE) rank_enter(rank);
     if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
 }
 

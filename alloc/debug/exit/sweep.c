@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include "debug/frame.h"
 #include "debug/frame_layout.h"
 #include "debug/exit/leaks.h"
 #include "debug/lookup.h"
@@ -114,6 +115,12 @@ void sweep_finish(void)
 {
     static const char not_alone[] =
         "hakmem: HAKMEM_FAILFAST_LEAKS: other threads still run, or that is not known: leaks were not looked for\n";
+    static const char within[] =
+        "hakmem: HAKMEM_FAILFAST_LEAKS: a handler of a signal has called exit within malloc or free: leaks were not looked for\n";
+    if (frame_is_changing()) {
+        if (failfast_wants_leaks()) os_write_error(within, sizeof within - 1);
+        return;
+    }
     if (!is_alone()) {
         if (failfast_wants_leaks()) os_write_error(not_alone, sizeof not_alone - 1);
         return;

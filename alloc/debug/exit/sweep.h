@@ -16,8 +16,9 @@ void sweep_each(sweep_visit_fn *visit, void *context);
  * overwritten. */
 bool sweep_find(char *start, struct framed *framed);
 
-/* Checks every live block of the process; then reports leaks, if they were asked for. Does nothing while the process has other threads, or where that is not known:
- * one of them may be writing a frame. The same in a forked child whose parent had others. */
+/* Checks every live block of the process; then reports leaks, if they were asked for. Does nothing while the process has
+ * other threads, or if that is not known: one of them may be writing a frame. The same in a forked child whose parent had
+ * others, and in a handler of a signal that came within malloc or free. */
 void sweep_finish(void);
 
 /* Checks the live blocks of a slab, or a run. The program has no call on them under way. For base/hooks.h. */
