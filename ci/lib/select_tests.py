@@ -34,8 +34,10 @@ ROOT = TIERS.parents[1]
 # it would take three times as long, and the default tier has it.
 LINTS = r"lint[.](?!bench_|growth|contention|workflows|.*_self_test$|orders_judging)"
 LONG = r"(?!.*(Profile[.]seeds$|[./]pages[.]|ForkEveryStep[.]all$|-pprof$))"
-# What a process asks of the system and shows to others.
-OUTSIDE = r"override/(.*-(filter|profile|stats|hooked\S*)|modules)$"
+# What a process asks of the system and of libc, and what it shows to others. The QUIET folders ask nothing: all that they need
+# comes from other folders of alloc/. ci/lint/changed_seconds checks that.
+OUTSIDE = r"override/(.*-(filter|profile|stats|hooked\S*)|modules|interpose)$"
+QUIET = "base|superslab|slab"
 HARNESSES = r"stress[.](larson|random-mixed|remote-free)[.](hakmem|validate)[.](os|seeded)$"
 SUITE = r"stress-unit[.](?!Canary|OtherScenarios|InjectCanary|report-browser)|stress[.]list$"
 CHANGES = [
@@ -44,19 +46,18 @@ CHANGES = [
         "alloc-programs hakmem hakmem-validate hakmem-stress hakmem-bench",
         rf"{LONG}(?!{OUTSIDE})(unit|unit-release|program|link|override)/|{HARNESSES}|lint[.]bench_few$",
     ),
-    (r"alloc/(?!base|cache)", "", OUTSIDE),
-    (r"alloc/profile/", "", r"unit-release/Profile[.]seeds$|override/.*-pprof$"),
+    (rf"alloc/(?!({QUIET}|cache|heap|guard)/)", "", OUTSIDE),
+    (r"alloc/(heap|guard)/", "", r"override/(.*-(filter|hooked)|interpose)$"),
+    (r"alloc/cache/", "", r"override/interpose$"),
+    (r"alloc/profile/", "", r"override/.*-pprof$"),
     (r"alloc/os/", "", r"(unit-release|program)/.*pages[.]"),
     (r"[.]github/", "", r"lint[.]workflows"),
     (r"alloc/(report|debug|slab)/", "misuse-programs", r"misuse[.]\w+[.][12]$"),
     (r"alloc/guard/", "guard-program", r"crash[.]guard$"),
     (r"alloc/crash/", "crash-program", r"crash[.](hakmem|static)$"),
     (r"alloc/(slab|superslab|cache)/", "hakmem-explore", r"explore[.]one_preemption$"),
-    (
-        r"alloc/(heap|control|entry)/|stress/conform/",
-        "hakmem-stress conform-test",
-        r"conform[.]hakmem$|conform-unit[.]",
-    ),
+    (r"alloc/(heap|control|entry)/|stress/conform/", "hakmem-stress", r"conform[.]hakmem$"),
+    (r"stress/conform/", "conform-test", r"conform-unit[.]"),
     (r"stress/(?!misuse|explore|order|bench|crash)", "hakmem-stress stress-test", rf"{SUITE}|{HARNESSES}"),
     (r"stress/scenario/", "hakmem-stress", r"stress[.].*[.]hakmem[.]"),
     (r"stress/canary/", "stress-test", r"stress-unit[.](Canary|OtherScenarios|InjectCanary)"),
@@ -141,6 +142,16 @@ def lint(build, tree):
     return 1 if stale else 0
 
 
+def selection(paths):
+    """What to build after a change of these paths, and the expression for --match."""
+    targets, matches = ["hakmem", "hakmem-validate"], [LINTS]
+    for pattern, built, match in CHANGES:
+        if any(re.match(pattern, path) for path in paths):
+            targets += built.split()
+            matches.append(match)
+    return list(dict.fromkeys(targets)), "^(?:" + "|".join(matches) + ")"
+
+
 def changed(commit):
     git = ["git", "-C", str(ROOT)]
     # Without --no-renames git names only the new path of a file that was moved.
@@ -150,13 +161,9 @@ def changed(commit):
         return 2
     others = subprocess.run([*git, "ls-files", "--others", "--exclude-standard"], capture_output=True, text=True)
     paths = sorted(set(listed.stdout.split("\n") + others.stdout.split("\n")) - {""})
-    targets, matches = ["hakmem", "hakmem-validate"], [LINTS]
-    for pattern, built, match in CHANGES:
-        if any(re.match(pattern, path) for path in paths):
-            targets += built.split()
-            matches.append(match)
-    print(" ".join(dict.fromkeys(targets)))
-    print("^(?:" + "|".join(matches) + ")")
+    targets, match = selection(paths)
+    print(" ".join(targets))
+    print(match)
     print(" ".join(paths))
     return 0
 

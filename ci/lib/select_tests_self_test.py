@@ -93,7 +93,7 @@ class Changes(unittest.TestCase):
     def test_a_line_of_the_heap_runs_what_the_default_tier_runs(self):
         """What is left to --all is run only for a change in the folder that it tests."""
         names = {
-            "unit-release/Profile.seeds": "alloc/profile/new.c",
+            "unit-release/Profile.seeds": None,
             "unit-release/pages.16384": "alloc/os/new.c",
             "override/modules-pprof": "alloc/profile/new.c",
             "unit/ForkEveryStep.all": None,
@@ -104,8 +104,11 @@ class Changes(unittest.TestCase):
             "lint.contention": None,
             "lint.bench_few": "alloc/slab/new.c",
             "override/hakmem": "alloc/slab/new.c",
-            "override/hakmem-filter": "alloc/slab/new.c",
-            "override/modules": "alloc/slab/new.c",
+            "override/hakmem-filter": ("alloc/os/new.c", "alloc/profile/new.c", "alloc/heap/new.c"),
+            "override/modules": ("alloc/os/new.c", "alloc/profile/new.c"),
+            "override/interpose": ("alloc/os/new.c", "alloc/profile/new.c", "alloc/heap/new.c", "alloc/cache/new.c"),
+            "conform.hakmem": ("alloc/heap/new.c", "stress/conform/new.cc"),
+            "conform-unit.Conform.PassesWithoutABug": "stress/conform/new.cc",
             "explore.two_threads": None,
             "lint.words": "docs/new.md",
             "lint.words_self_test": "ci/lint/new",
@@ -115,6 +118,9 @@ class Changes(unittest.TestCase):
             "alloc/slab/new.c",
             "alloc/profile/new.c",
             "alloc/os/new.c",
+            "alloc/heap/new.c",
+            "alloc/cache/new.c",
+            "stress/conform/new.cc",
             ".github/new.yml",
             "docs/new.md",
             "ci/lint/new",
@@ -124,7 +130,8 @@ class Changes(unittest.TestCase):
             _, match, paths = self.changed()
             self.assertEqual(paths, path)
             chosen = {name for name in names if re.search(match, name)}
-            wanted = {name for name, of in names.items() if path in (of or ())} | {"lint.words"}
+            wanted = {name for name, of in names.items() if path in ([of] if isinstance(of, str) else of or ())}
+            wanted |= {"lint.words"}
             if path.startswith("alloc/"):
                 wanted |= {name for name, of in names.items() if of == "alloc/slab/new.c"}
             self.assertEqual(chosen, wanted, path)
