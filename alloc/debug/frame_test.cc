@@ -150,6 +150,31 @@ TEST_F(FrameTest, WithoutMemoryABlockIsMadeShorterWhereItStands)
     for (char *other : others) release(other);
 }
 
+// Where the system has no memory, blocks that wait in the quarantine serve the next ones. Such a call has succeeded: errno stays.
+TEST_F(FrameTest, WhatTheQuarantineGivesKeepsErrno)
+{
+    for (const bool zero : {false, true})
+        for (const size_t align : {(size_t)0, (size_t)64})
+            for (const size_t size : {(size_t)100, (size_t)3000, (size_t)10000})
+                EXPECT_TRUE(test::in_child([zero, align, size] {
+                    std::vector<char *> waiting(20);
+                    for (char *&each : waiting) each = take(size, align);
+                    for (char *each : waiting) release(each);
+                    const char *last = heap_lookup(waiting.back()).start;
+                    ASSERT_TRUE(quarantine_holds(last));
+                    os_fault_install(1, true);
+                    while (quarantine_holds(last)) {
+                        errno = 4711;
+                        char *block = take(size, align, zero);
+                        ASSERT_NE(block, nullptr);
+                        ASSERT_EQ(errno, 4711);
+                        if (zero) ASSERT_TRUE(test::is_zero(block, size));
+                    }
+                    os_fault_remove();
+                })) << zero
+                    << " " << align << " " << size;
+}
+
 // One that should move to another heap is not made shorter instead: it would stay in its own.
 TEST_F(FrameTest, ABlockThatCannotMoveToAHeapStaysAsItIs)
 {

@@ -83,16 +83,28 @@ static void visit_superslab(struct superslab *superslab, void *each)
     }
 }
 
+/* Huge blocks below an address, from the top down to the next superslab. */
+static void visit_huge_below(uintptr_t at, const struct each *each)
+{
+    uintptr_t start;
+    for (; at > 0 && pagemap_huge_below((const void *)(at - 1), &start) != NULL; at = start)
+        if (tag_is_huge(pagemap_tag_checked((const void *)start))) each->visit((char *)start, each->context);
+}
+
+/* A superslab may lack its lower half: then the huge blocks below begin there. */
+static void visit_huge_below_superslab(struct superslab *superslab, void *each)
+{
+    char *base = superslab_base(superslab);
+    bool has_lower = pagemap_descriptor(base) == superslab;
+    visit_huge_below((uintptr_t)base + (has_lower ? 0 : CELL_BYTES), each);
+}
+
 void sweep_each(sweep_visit_fn *visit, void *context)
 {
     struct each each = {visit, context};
     pool_for_each(visit_superslab, &each);
-    /* Huge blocks, from the top of the address space down. */
-    uintptr_t at = (uintptr_t)1 << HAK_ADDRESS_BITS, start;
-    while (at > 0 && pagemap_huge_below((const void *)(at - 1), &start) != NULL) {
-        if (tag_is_huge(pagemap_tag_checked((const void *)start))) visit((char *)start, context);
-        at = start;
-    }
+    visit_huge_below((uintptr_t)1 << HAK_ADDRESS_BITS, &each);
+    pool_for_each(visit_huge_below_superslab, &each);
 }
 
 static bool is_forked;
