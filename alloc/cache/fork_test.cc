@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "cache/thread.h"
+#include "os/os.h"
 #include "slab/owner.h"
 #include "slab/remote.h"
 }
@@ -363,4 +364,33 @@ TEST_F(Fork, WhatWasLeftComesBack)
     done = true;
     for (std::thread &thread : threads) thread.join();
     staged.clear();
+}
+
+// A purge by madvise keeps the mapping, which other threads may be using meanwhile: it is wanted once two threads have heaps, and
+// so in a child, whose first thread may have one or not.
+TEST_F(Fork, AChildPurgesByAdviceOnceTwoOfItsThreadsHaveHeaps)
+{
+    SKIP_WITHOUT_THREADS_IN_A_CHILD();
+    if (!OWN_CALLS) GTEST_SKIP() << "each purge is by advice";
+    const auto by_advice = [] { // where nothing is mapped, madvise fails, and a mapping does not
+        void *start = os->reserve(nullptr, PAGE_BYTES, PAGE_BYTES);
+        EXPECT_EQ(os->release(start, PAGE_BYTES), 0);
+        const bool fails = os->purge(start, PAGE_BYTES) == ENOMEM;
+        if (!fails) os->release(start, PAGE_BYTES);
+        return fails;
+    };
+    for (const bool has_heap : {false, true})
+        test::in_thread([&] {
+            if (has_heap) hak_free(hak_malloc(1));
+            EXPECT_TRUE(test::in_child([&] {
+                EXPECT_FALSE(by_advice());
+                for (int heaps = has_heap; heaps < 4;) {
+                    test::in_thread([&] {
+                        EXPECT_EQ(by_advice(), heaps >= 2) << heaps;
+                        hak_free(hak_malloc(1));
+                        EXPECT_EQ(by_advice(), ++heaps >= 2) << heaps;
+                    });
+                }
+            }));
+        });
 }

@@ -259,3 +259,40 @@ TEST(Frugal, TheTrimmedMapIsEnteredAnew)
         test::expect_at_rest();
     }));
 }
+
+// Pages that the system does not take back serve the next block of their size, and no fresh ones.
+TEST(Frugal, PagesThatAreNotTakenBackServeAgain)
+{
+    SKIP_UNDER_SANITIZER("its root regions are whole superslabs");
+    for (const size_t pages : {1, 2, 5, 32})
+        EXPECT_TRUE(test::in_child([pages] {
+            be_frugal(true);
+            hak_heap *heap = hak_heap_new();
+            void *keeper = hak_heap_malloc(heap, PAGE_BYTES); // so that the superslab stays
+            void *run = hak_heap_malloc(heap, pages * PAGE_BYTES);
+            ASSERT_NE(run, nullptr);
+            static const os_ops *below;
+            static size_t refused;
+            refused = 0;
+            below = os;
+            os_ops refusing = *os;
+            refusing.release = [](void *, size_t) { return refused++, ENOMEM; };
+            os = &refusing;
+            hak_free(run);
+            hak_purge_all();
+            os = below;
+            ASSERT_GT(refused, 0u);
+            const size_t taken = pages_taken();
+            void *again = hak_heap_malloc(heap, pages * PAGE_BYTES);
+            ASSERT_NE(again, nullptr);
+            EXPECT_EQ(pages_taken(), taken);
+            expect_figures();
+            hak_free(again);
+            hak_free(keeper);
+            hak_heap_destroy(heap);
+            if (VALIDATE) own_dead_free_all();
+            hak_purge_all();
+            expect_nothing();
+        })) << pages
+            << " pages";
+}

@@ -11,6 +11,7 @@ extern "C" {
 #include "heap/huge.h"
 #include "os/os.h"
 #include "os/os_fault.h"
+#include "superslab/pagemap.h"
 }
 
 namespace {
@@ -445,4 +446,63 @@ TEST_F(Huge, IsFoundFromAnyOfItsBytes)
     EXPECT_FALSE(huge_find(block + 600 * GIB, &start, &mapped_bytes));
     hak_free(block);
     EXPECT_FALSE(huge_find(block + 256 * GIB, &start, &mapped_bytes));
+}
+
+// A mapping from the cache serves the next block as a fresh one does, whichever kind of block had it before.
+TEST_F(Huge, ACachedMappingServesEachKind)
+{
+    for (const bool was_exact : {false, true})
+        for (const bool is_exact : {false, true})
+            for (const size_t size : {3 * MIB, 3 * MIB - (size_t)PAGE_BYTES + 1}) {
+                const auto take = [size](bool exact) {
+                    return static_cast<char *>(exact ? huge_alloc_exact(GRANULE_BYTES, size, false)
+                                                     : huge_alloc(GRANULE_BYTES, size, false));
+                };
+                hak_purge();
+                char *fresh = take(is_exact);
+                ASSERT_NE(fresh, nullptr);
+                const size_t usable = huge_usable_size(fresh);
+                huge_free(fresh);
+                hak_purge();
+                char *before = take(was_exact);
+                ASSERT_NE(before, nullptr);
+                huge_free(before);
+                char *block = take(is_exact);
+                if (huge_figures().slack_bytes == 0 && was_exact == is_exact) EXPECT_EQ(block, before);
+                EXPECT_EQ(huge_usable_size(block), usable) << was_exact << is_exact << size;
+                for (const size_t less : {(size_t)SMALL_BYTES_MAX + 1, (size_t)HUGE_SHRUNK_BYTES_MIN - 1})
+                    EXPECT_EQ(huge_may_stay(block, less), is_exact) << was_exact << is_exact << size;
+                huge_free(block);
+            }
+}
+
+// Where the system refuses to move a block, the page map has it where it was, and nothing where it was to be.
+TEST_F(Huge, AMoveThatIsRefusedLeavesNothingInThePageMap)
+{
+    static const os_ops *below;
+    static char *target;
+    target = nullptr;
+    below = os;
+    os_ops refusing = *os;
+    refusing.grow = [](void *, size_t, size_t) { return ENOMEM; };
+    refusing.move = [](void *, size_t, void *to, size_t bytes) {
+        target = static_cast<char *>(to);
+        below->release(to, bytes); // as the kernel does
+        return ENOMEM;
+    };
+    for (const size_t size : {3 * MIB, 8 * MIB}) {
+        char *block = alloc(size);
+        os = &refusing;
+        EXPECT_EQ(huge_realloc(block, 4 * size), nullptr);
+        os = below;
+        ASSERT_NE(target, nullptr);
+        EXPECT_NE(pagemap_huge(block), nullptr);
+        EXPECT_EQ(pagemap_huge(target), nullptr);
+        EXPECT_EQ(pagemap_tag(block), (uint32_t)CLASS_HUGE);
+        char *start;
+        size_t bytes;
+        EXPECT_FALSE(huge_find(target, &start, &bytes) && start == target);
+        EXPECT_TRUE(huge_find(block + size - 1, &start, &bytes) && start == block);
+        hak_free(block);
+    }
 }

@@ -175,6 +175,30 @@ TEST_F(OwnLimit, LargeBlocksShrinkAboveTheLimit)
     hak_heap_destroy(heap);
 }
 
+// A block grows where it stands if the limit has room for the pages that it takes, to the byte. It never has more.
+TEST_F(OwnLimit, ABlockGrowsByTheRoomThatIsLeft)
+{
+    for (const size_t pages : {(size_t)1, (size_t)5, 3 * test::MIB / PAGE_BYTES})
+        for (const size_t room :
+             {(size_t)0, (size_t)1, (size_t)PAGE_BYTES - 1, (size_t)PAGE_BYTES, (size_t)PAGE_BYTES + 1})
+            for (const size_t more : {(size_t)1, (size_t)PAGE_BYTES - 1, (size_t)PAGE_BYTES, (size_t)PAGE_BYTES + 1}) {
+                hak_heap *heap = hak_heap_new();
+                void *above = hak_heap_malloc(heap, PAGE_BYTES), *block = hak_heap_malloc(heap, pages * PAGE_BYTES);
+                ASSERT_NE(block, nullptr);
+                hak_free(above); // a run grows into its place
+                const size_t limit = own_figures_of(heap).resident_bytes + room;
+                const size_t peak = own_figures_of(heap).resident_peak_bytes;
+                hak_heap_limit_set(heap, limit);
+                void *grown = hak_heap_realloc(heap, block, pages * PAGE_BYTES + more);
+                const bool fits = (more + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES <= room;
+                EXPECT_EQ(grown != nullptr, fits) << pages << " pages, room " << room << ", more " << more;
+                EXPECT_LE(own_figures_of(heap).resident_bytes, limit);
+                EXPECT_LE(own_figures_of(heap).resident_peak_bytes, std::max(limit, peak));
+                hak_heap_destroy(heap);
+                if (VALIDATE) own_dead_free_all();
+            }
+}
+
 // A block of another heap that has no room in this one stays where it is, and the caller learns it, whatever the size.
 TEST_F(OwnLimit, ABlockThatCannotMoveHereStaysInItsHeap)
 {

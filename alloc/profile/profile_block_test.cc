@@ -10,6 +10,7 @@ extern "C" {
 #include "profile/sampler.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
+#include "report/writer.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
 }
@@ -345,5 +346,40 @@ TEST_F(ProfileBlock, SampledBlock)
         EXPECT_NE(pagemap_tag_checked(plain), (uint32_t)CLASS_PROFILE);
         hak_free(plain);
         test::inspected();
+    }));
+}
+
+// A profile is due each time that the bytes in use have grown by a step since the last one, however far they grow at once.
+TEST_F(ProfileBlock, AStepBeginsAnewWhereTheLastOneWasDue)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const uint64_t step = 10 * PAGE_BYTES;
+        ASSERT_EQ(profile_start(1, 7), 0); // every block
+        profile_step_set(step);
+        test::Rng rng;
+        std::vector<void *> blocks;
+        uint64_t next = step, due = 0;
+        for (int i = 0; i < 2000; i++) {
+            if (!blocks.empty() && rng.below(5) < 2) {
+                rng.shuffle(blocks);
+                hak_free(blocks.back());
+                blocks.pop_back();
+                continue;
+            }
+            const size_t pages = rng.below(8) == 0 ? rng.between(10, 32) : rng.between(1, 12);
+            blocks.push_back(hak_malloc(pages * PAGE_BYTES));
+            const uint64_t used = profile_used_bytes();
+            ASSERT_EQ(writer_take(STEP_DUE) != 0, used >= next) << used << " of " << next;
+            if (used < next) continue;
+            next = used + step;
+            due++;
+            if (due % 8 != 0) continue;
+            for (void *block : blocks) hak_free(block); // the heap grows again from nothing
+            blocks.clear();
+            profile_step_set(step);
+            next = step;
+        }
+        EXPECT_GT(due, 16u);
+        for (void *block : blocks) hak_free(block);
     }));
 }
