@@ -1,4 +1,5 @@
-/* leak.c: SIZE COUNT: loses blocks, every other one of which points to the one before. With HAKMEM_FAILFAST_LEAKS=1. */
+/* leak.c: SIZE COUNT [SMALLER]: loses blocks, every other one of which points to the one before; with SMALLER as many of this
+ * size before, at another place. With HAKMEM_FAILFAST_LEAKS=1. */
 #include "misuse.h"
 
 static char *volatile last;
@@ -28,9 +29,13 @@ int main(int argc, char **argv)
 {
     size_t size = size_argument(argc, argv, 1);
     long count = number(argc, argv, 2);
-    char words[80];
-    snprintf(words, sizeof words, "%ld blocks, %zu bytes, to which nothing points", count, size * (size_t)count);
+    size_t smaller = argc > 3 ? size_argument(argc, argv, 3) : 0;
+    char words[80], share[16] = "";
+    if (smaller != 0) snprintf(share, sizeof share, " (%zu%%)", size * 100 / (size + smaller));
+    snprintf(words, sizeof words, "%ld blocks, %zu bytes%s, to which nothing points", count, size * (size_t)count,
+             share);
     expect(NULL, words);
+    if (smaller != 0) lose_deep(smaller, count);
     lose_deep(size, count);
     return went_on();
 }

@@ -159,12 +159,45 @@ static void collect(char *start, void *unused)
     site->bytes += framed.word.size_bytes;
 }
 
+struct sum {
+    size_t blocks, bytes;
+};
+
+static struct sum all_sites(void)
+{
+    struct sum all = {0};
+    for (uint32_t i = 0; i < site_count; i++) {
+        all.blocks += sites[i].blocks;
+        all.bytes += sites[i].bytes;
+    }
+    return all;
+}
+
+static void add_blocks(struct text *text, size_t blocks, size_t bytes)
+{
+    text_add_number(text, blocks);
+    text_add(text, blocks == 1 ? " block, " : " blocks, ");
+    text_add_number(text, bytes);
+    text_add(text, " bytes");
+}
+
+/* Rounded down. Of sums so large that the product is none, a hundredth is exact enough. */
+static size_t percent_of(size_t part, size_t all)
+{
+    return part <= SIZE_MAX / 100 ? part * 100 / all : part / (all / 100);
+}
+
+/* With the share of the bytes, if there is more than one site. */
 static void add_sum(struct text *text, const struct site *site)
 {
-    text_add_number(text, site->blocks);
-    text_add(text, site->blocks == 1 ? " block, " : " blocks, ");
-    text_add_number(text, site->bytes);
-    text_add(text, " bytes, to which nothing points");
+    add_blocks(text, site->blocks, site->bytes);
+    size_t all = all_sites().bytes;
+    if (site_count > 1 && all > 0) {
+        text_add(text, " (");
+        text_add_number(text, percent_of(site->bytes, all));
+        text_add(text, "%)");
+    }
+    text_add(text, ", to which nothing points");
 }
 
 /* The largest first. */
@@ -182,10 +215,31 @@ static void write_site(const struct site *site)
 {
     char bytes[4096];
     struct text text = {bytes, sizeof bytes, 0};
+    const struct failfast_event *event = &site->allocated;
     text_add(&text, "hakmem: leak: ");
     add_sum(&text, site);
-    text_add(&text, site->allocated.count > 0 ? ", allocated at\n" : "\n");
-    trace_add_places(&text, &site->allocated);
+    text_add(&text, event->count > 0 ? ", allocated at\n" : "\n");
+    trace_add_places(&text, event);
+    size_t before = text.length;
+    text_add(&text, "hakmem:   next: ");
+    if (trace_add_command(&text, &event, 1)) text_add(&text, "\n");
+    else text.length = before;
+    os_write_error(text.bytes, text.length);
+}
+
+/* If there is one site only, its own report has its sum. */
+static void write_all(void)
+{
+    char bytes[256];
+    struct text text = {bytes, sizeof bytes, 0};
+    struct sum all = all_sites();
+    text_add(&text, "hakmem: leak: ");
+    add_blocks(&text, all.blocks, all.bytes);
+    text_add(&text, ", to which nothing points, allocated at ");
+    text_add_number(&text, site_count);
+    text_add(&text, site_count == SITES_MAX ? " places or more" : " places");
+    if (site_count > SITES_SHOWN) text_add(&text, ", of which those with most bytes follow");
+    text_add(&text, "; the largest is the last\n");
     os_write_error(text.bytes, text.length);
 }
 
@@ -202,6 +256,7 @@ void leaks_report(void)
     if (!is_marked) os_write_error(no_memory, sizeof no_memory - 1);
     if (site_count == 0) return;
     sort_sites();
+    if (site_count > 1) write_all();
     for (uint32_t i = 1; i < site_count && i < SITES_SHOWN; i++) write_site(&sites[i]);
     char words[96];
     struct text detail = {words, sizeof words, 0};
