@@ -1,11 +1,13 @@
 // A thread that stops between two instructions of malloc, free or realloc, while another one frees, allocates and keeps
 // blocks of the same size. The processor stops it: a trap after each instruction, of which one holds. About twenty stops of
-// each step are spread over its instructions, and each trap is a pause of a thousand instructions for the others.
+// each step are spread over its instructions, and each trap is a pause of a thousand instructions for the others. Traps begin
+// kLead calls before a stop, since one takes microseconds: in all calls they took two thirds of the check's processor time.
 #include <signal.h>
 #include <string.h>
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -50,6 +52,7 @@ void traps_end_after(void *) {}
 #endif
 
 constexpr std::size_t kSize = 48, kGrown = 200, kStepped = 72, kTaken = 96, kKept = 64;
+constexpr std::size_t kLead = 8;
 constexpr int kRounds = 100;
 constexpr double kPatience = 0.005; // the other thread may need a lock that the stopped one holds
 constexpr int kMetLeast = 10; // stops during which the other thread did its part
@@ -111,33 +114,39 @@ void on_trap(int, siginfo_t *info, void *context)
     errno = error;
 }
 
-// Stops after `stop_at` instructions, if the step has as many. Returns how many were counted.
-long perform(Step step, unsigned char *(&blocks)[kStepped], long stop_at)
+using Instructions = std::array<long, kStepped + 1>; // of the first calls of a step, from none to all
+
+// Stops after `stop_at` instructions, if the step has as many, of which `known` says where its calls began when they were
+// last counted; LONG_MAX: counts them, and has traps in all.
+void perform(Step step, unsigned char *(&blocks)[kStepped], long stop_at, Instructions &known)
 {
     const Subject &s = *meeting.subject;
-    meeting.traps = 0;
+    const bool counts = stop_at == LONG_MAX;
+    const auto holds = static_cast<std::size_t>(std::lower_bound(known.begin(), known.end(), stop_at) - known.begin());
+    const std::size_t first = counts || holds <= kLead ? 0 : holds - kLead - 1;
+    meeting.traps = counts ? 0 : known[first];
     meeting.stop_at = stop_at;
-    traps_begin();
     for (std::size_t i = 0; i < kStepped; ++i) {
+        if (i == first) traps_begin();
         switch (step) {
         case Step::take: blocks[i] = bytes_of(launder(s.malloc(kSize))); break;
         case Step::give_back: s.free(blocks[i]); break;
         case Step::give_back_others: s.free(meeting.others[i]); break;
         case Step::resize: blocks[i] = bytes_of(launder(s.realloc(blocks[i], kGrown))); break;
         }
+        if (counts) known[i + 1] = std::max(known[i + 1], meeting.traps);
     }
     traps_end();
-    return meeting.traps;
 }
 
 // One round of the thread that stops, in `step` after `stop_at` instructions. What was wrong, or null.
-const char *stop_in(Step step, long stop_at, long &counted)
+const char *stop_in(Step step, long stop_at, Instructions &known)
 {
     unsigned char *blocks[kStepped];
     const bool takes = step == Step::take;
     if (!takes)
         if (const char *wrong = take_all(blocks, 1)) return wrong;
-    counted = perform(step, blocks, stop_at);
+    perform(step, blocks, stop_at, known);
     const int round = meeting.finished.load() + 1;
     meeting.stopped = round; // if no stop came
     await(meeting.done, round);
@@ -160,18 +169,16 @@ const char *stop_in(Step step, long stop_at, long &counted)
 // golden ratio do. Now and then nothing stops, and the instructions are counted.
 void stop_often()
 {
-    long instructions[std::size(kSteps)] = {};
+    Instructions instructions[std::size(kSteps)] = {};
     for (int round = 1; round <= kRounds; ++round) {
         await(meeting.ready, round);
         if (meeting.wrong.load() != nullptr) return;
         const std::size_t which = static_cast<std::size_t>(round) % std::size(kSteps);
         const bool counts = static_cast<std::size_t>(round) % (16 * std::size(kSteps)) < 2 * std::size(kSteps);
         const double turns = round * 0.6180339887498949, share = turns - std::floor(turns);
-        long counted = 0;
-        const long stop_at =
-            counts ? LONG_MAX : 1 + static_cast<long>(share * static_cast<double>(instructions[which]));
-        if (const char *wrong = stop_in(kSteps[which], stop_at, counted)) meeting.wrong = wrong;
-        if (counts) instructions[which] = std::max(instructions[which], counted);
+        const auto all = static_cast<double>(instructions[which].back());
+        const long stop_at = counts ? LONG_MAX : 1 + static_cast<long>(share * all);
+        if (const char *wrong = stop_in(kSteps[which], stop_at, instructions[which])) meeting.wrong = wrong;
         meeting.stopped = round;
         meeting.finished = round;
     }
