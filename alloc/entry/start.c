@@ -18,6 +18,7 @@
 #include "control/background.h"
 #include "control/options.h"
 #include "control/stats_write.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_write.h"
@@ -139,9 +140,15 @@ static void write_last(void *unused)
 
 __attribute__((destructor)) static void finish(void)
 {
+    enum { LAST_WAIT_MS = 1000 };
+    static const char held[] =
+        "hakmem: exit was called within malloc or free, as by a handler of a signal, or another thread is "
+        "stopped there: no figures and no profile are written\n";
     if (VALIDATE && frames_on() && !frame_is_changing()) quarantine_finish();
     background_end();
     if (VALIDATE && frames_on()) sweep_finish();
     /* Only then: the writer blocks signals, and a filter of system calls may end a process that has nothing to write. */
-    if (profile_may_have() || option_value(OPTION_STATS) != 0) writer_run(write_last, NULL);
+    if (!profile_may_have() && option_value(OPTION_STATS) == 0) return;
+    if (lock_above_were_free(LOCK_DUMP, LAST_WAIT_MS)) writer_run(write_last, NULL);
+    else os_write_error(held, sizeof held - 1);
 }

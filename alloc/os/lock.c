@@ -128,6 +128,19 @@ void lock_all_reset(void)
     }
 }
 
+bool lock_above_were_free(enum lock_rank rank, uint32_t wait_ms)
+{
+    for (enum lock_rank each = rank + 1; each < LOCK_COUNT; each++) {
+        /* relaxed: nothing is read that the lock protects. A release wakes a sleeper only in the state WAITED_FOR. */
+        uint32_t state;
+        while ((state = atomic_load_explicit(&locks[each].state, memory_order_relaxed)) != FREE) {
+            if (wait_ms-- == 0) return false;
+            os_wait_ms((uint32_t *)&locks[each].state, state, 1);
+        }
+    }
+    return true;
+}
+
 /* --- locks in objects -------------------------------------------------------------------------------- */
 
 /* seq_cst, on failure too, and in lock_word_release: see own_unlock. */

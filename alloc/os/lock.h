@@ -41,6 +41,10 @@ bool lock_try(enum lock_rank rank);
 /* In the child after fork: frees every lock, and marks those that were held. */
 void lock_all_reset(void);
 
+/* Waits until each lock of a higher rank was free at some moment, at most about wait_ms. False: one was held all the time: by
+ * a thread that is stopped, or by the caller, if it is a handler of a signal that came within malloc or free. */
+bool lock_above_were_free(enum lock_rank rank, uint32_t wait_ms);
+
 /* A lock inside an object, one of many of the same rank; a thread holds at most one of them. Zeroed memory is a free lock.
  * The layer that makes the objects finds those that were held at a fork, by lock_word_reset in the child. */
 struct lock_word {

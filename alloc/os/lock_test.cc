@@ -120,6 +120,21 @@ TEST(Lock, ReleasingOneThatIsNotHeldDies)
     EXPECT_DEATH(lock_word_release(&word, LOCK_POOL), "hakmem: failfast: lock_rank");
 }
 
+TEST(Lock, WaitsForThoseOfAHigherRank)
+{
+    EXPECT_TRUE(lock_above_were_free(LOCK_DUMP, 0));
+    for (int rank = 0; rank < LOCK_COUNT; rank++) {
+        lock_acquire((lock_rank)rank);
+        EXPECT_EQ(lock_above_were_free(LOCK_DUMP, 2), rank <= LOCK_DUMP) << rank;
+        bool were_free = rank <= LOCK_DUMP;
+        std::thread waiter([&] { were_free = lock_above_were_free(LOCK_DUMP, 60000); });
+        pause_ms(5);
+        lock_release((lock_rank)rank);
+        waiter.join();
+        EXPECT_TRUE(were_free) << rank;
+    }
+}
+
 TEST(Lock, TheChildIsToldOnceOfALockThatAnotherThreadHeld)
 {
     for (int waiters : {0, 1}) {

@@ -16,7 +16,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { TRAP_FLAG = 0x100, SECONDS = 20, FAILURES_MAX = 20 };
+enum { TRAP_FLAG = 0x100, SECONDS = 10, FAILURES_MAX = 20 };
 
 static unsigned long stride, steps, copies, failures;
 static uintptr_t last; /* an instruction that repeats itself counts once */
@@ -26,12 +26,13 @@ static volatile sig_atomic_t is_stepping;
 static void exit_in_copy(uintptr_t at)
 {
     const long copy = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-    if (copy == 0) {
-        alarm(SECONDS);
-        exit(0);
-    }
+    if (copy == 0) exit(0);
+    if (copy < 0) abort();
     int status = -1;
-    if (copy < 0 || waitpid((pid_t)copy, &status, 0) != copy) status = -1;
+    for (int ms = 0; waitpid((pid_t)copy, &status, WNOHANG) == 0; ms++) {
+        if (ms == SECONDS * 1000) kill((pid_t)copy, SIGKILL);
+        usleep(1000);
+    }
     copies++;
     if (status == 0) return;
     if (failures++ >= FAILURES_MAX) return;
@@ -85,5 +86,5 @@ int main(int argc, char **argv)
     use_all();
     is_stepping = 0;
     printf("%lu instructions, %lu copies, %lu failures\n", steps, copies, failures);
-    return failures > 0 || copies < 100;
+    return failures > 0 || copies == 0;
 }
