@@ -56,7 +56,7 @@ endfunction()
 # bugs; conform_test.cc names the check that must find each.
 set(CONFORM_CANARIES none malloc_errno ptrdiff_errno held popped calloc_wraps realloc_frees realloc_32_bits reallocarray_wraps usable_null
   no_pvalloc memalign_256 align_again memalign_wraps posix_pointer free_errno free_errno_denied calloc_dirty calloc_last_byte
-  late_malloc only_free late_free realloc_null unload stack fork_lock fork_handlers static_tls loader_lock environ getrandom mallopt helper
+  late_malloc only_free late_free realloc_null unload stack fork_lock fork_handlers static_tls loader_lock environ environ_exit getrandom mallopt helper
   cancel secure calloc_slack calloc_errno realloc_errno reallocarray_errno aligned_errno valloc_errno align_2_60
   realloc_steps calloc_touch leave_space begin_once late_library reallocarr_wraps posix_0 pvalloc_short reallocarray_null fork_fork fork_thread touch spin killed sluggish)
 function(conform_canaries directory)

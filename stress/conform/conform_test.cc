@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <ostream>
@@ -151,6 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
         Canary{"static_tls", "dlopen-the-library", {}, "static TLS"},
         Canary{"loader_lock", "malloc-without-the-loader", {}, "dl_iterate_phdr"},
         Canary{"environ", "no-environ", {"dlsym-first", "huge-first"}, "SIG"},
+        Canary{"environ_exit", "no-environ", {"dlsym-first", "huge-first"}, "ended with status 0; its last line: ''"},
         Canary{"getrandom", "getrandom-denied", {}, "SIGABRT"},
         Canary{"mallopt", "settings", {}, "mallopt(M_MXFAST, 0)"},
         Canary{"helper", "helpers-mask-signals", {}, "took a signal"},
@@ -351,6 +353,19 @@ TEST(ConformExpect, OnlyAJudgedCheckCanBeMended)
     EXPECT_EQ(known.mended().size(), 1u);
     EXPECT_EQ(expected(conform::Status::Fail), "why");
     EXPECT_TRUE(known.mended().empty());
+}
+
+TEST(ConformExpect, AMendedLineIsNamedAndFails)
+{
+    const std::string path = testing::TempDir() + "/mended-" + std::to_string(getpid());
+    for (const bool is_there : {true, false}) {
+        std::ofstream(path) << (is_there ? "usable-size-of-null fail # why\n" : "# nothing\n");
+        const SpawnResult result = spawn_stress(
+            {"conform", "--allocator", canary_path("none"), "--only", "usable-size-of-null", "--expect", path});
+        const bool is_named = result.out.find("mended: ") != std::string::npos;
+        EXPECT_TRUE(result.exit_code == is_there && is_named == is_there) << result.out << result.err;
+    }
+    unlink(path.c_str());
 }
 
 TEST(ConformList, CoversEveryClassOfFailure)

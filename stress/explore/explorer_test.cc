@@ -1,5 +1,6 @@
 // Tests the explorer on the allocator's scenarios.
 #include <gtest/gtest.h>
+#include <hakmem/hakmem.h>
 
 #include <algorithm>
 #include <string>
@@ -107,6 +108,24 @@ TEST(Explorer, ABreachIsTheScenariosOwn)
     const ExploreResult result = explorer().explore(scenario, request);
     EXPECT_STREQ(result.sweep.failure.rule, "system");
     EXPECT_STREQ(result.sweep.failure.detail, "commit of memory that is not reserved");
+    scenario.check = nullptr;
+    EXPECT_EQ(explorer().explore(scenario, request).sweep.failure.rule, nullptr);
+}
+
+// A block of each kind that a scenario leaves in use, when all else was given back.
+TEST(Explorer, WhatStaysInUseIsFound)
+{
+    ExploreScenario scenario = *explore_scenario("push-drain");
+    const ExploreRequest request{.threads = 2, .bound = 0, .seconds = 0};
+    static std::size_t kept_bytes;
+    for (const std::size_t bytes : {16, 20'000, 40'000, 1 << 20, 3 << 20}) {
+        kept_bytes = bytes;
+        scenario.check = [](World &world) {
+            world.in(world.stranger(), [](World &) { static_cast<void>(hak_malloc(kept_bytes)); });
+        };
+        const ExploreResult result = explorer().explore(scenario, request);
+        EXPECT_STREQ(result.sweep.failure.rule, "balance") << bytes;
+    }
     scenario.check = nullptr;
     EXPECT_EQ(explorer().explore(scenario, request).sweep.failure.rule, nullptr);
 }

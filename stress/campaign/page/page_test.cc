@@ -190,6 +190,10 @@ TEST(Page, TheVerdictIsByRule)
     const std::string known = text_of(verdicts_of(page_html(made.header, runs)));
     EXPECT_THAT(known, Not(HasSubstr("overlap")));
     EXPECT_THAT(known, Not(HasSubstr("against")));
+    made.header.directed.clear();
+    const std::string passes = text_of(verdicts_of(page_html(made.header, runs)));
+    EXPECT_THAT(passes, Not(HasSubstr("✗ fails")));
+    EXPECT_THAT(passes, HasSubstr("✓ passes mine.so failed: 0 of 78 runs"));
 }
 
 TEST(Page, ComparesWithoutContradiction)

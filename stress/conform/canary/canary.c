@@ -53,6 +53,7 @@
     X(STATIC_TLS)       /* has too much static thread-local data for dlopen */                          \
     X(LOADER_LOCK)      /* malloc takes the loader's lock */                                           \
     X(ENVIRON)          /* malloc reads the environment */                                                 \
+    X(ENVIRON_EXIT)     /* malloc ends a process without an environment, with status 0 */             \
     X(GETRANDOM)        /* aborts if getrandom is denied */                                              \
     X(MALLOPT)          /* after mallopt(M_MXFAST, 0) malloc fails */                                      \
     X(HELPER)           /* a thread of the library accepts signals */                                       \
@@ -227,6 +228,7 @@ static void before_malloc(size_t size_bytes)
     if (BUG == CONFORM_STACK) use_stack();
     if (BUG == CONFORM_LOADER_LOCK && size_bytes == HUGE_BYTES) dl_iterate_phdr(nothing, NULL);
     if (BUG == CONFORM_ENVIRON && environ[0] == NULL) abort();
+    if (BUG == CONFORM_ENVIRON_EXIT && environ == NULL) _exit(0);
     if (BUG == CONFORM_SLUGGISH) work_ms(60);
     if (BUG == CONFORM_FORK_FORK && forks > 2) abort();
     if (BUG == CONFORM_FORK_THREAD && forks > 0 && child_of_thread) abort();
