@@ -4,6 +4,8 @@
 extern "C" {
 #include "cache/credits.h"
 #include "heap/bound.h"
+#include "heap/huge.h"
+#include "os/os_fault.h"
 #include "superslab/limit.h"
 }
 
@@ -103,4 +105,31 @@ TEST(Bound, EachClassOfTheBinsCounts)
             if (testing::Test::HasFailure()) return;
         }
     }));
+}
+
+// Where the system refuses all, a malloc can have at most the pages that superslabs have, and what is cached. A page more is not
+// worth emptying the caches. After mlockall superslabs lack pages.
+TEST(Bound, PagesThatSuperslabsLackCannotBeHad)
+{
+    SKIP_UNDER_SANITIZER("its root regions are whole superslabs");
+    for (const bool frugal : {false, true})
+        for (const size_t size : {(size_t)100, (size_t)SMALL_BYTES_MAX + 1, 3 * MIB})
+            EXPECT_TRUE(test::in_child([frugal, size] {
+                hak_purge_all();
+                pool_be_frugal(frugal);
+                std::vector<void *> blocks = {hak_malloc(100), hak_malloc(size)};
+                while (frugal && pool_figures().missing_pages == 0 && blocks.size() < 4096)
+                    blocks.push_back(hak_malloc(SMALL_BYTES_MAX)); // the superslabs that are whole become full
+                hak_free(hak_malloc(5 * MIB)); // it is cached
+                const auto pool = pool_figures();
+                if (frugal) ASSERT_GT(pool.missing_pages, 0u);
+                size_t most = (pool.superslab_count * SUPERSLAB_PAGES - pool.missing_pages) * PAGE_BYTES;
+                most += huge_figures().cached_bytes;
+                os_fault_install(1, true);
+                EXPECT_FALSE(bound_make_room(most + PAGE_BYTES)) << frugal << " " << size;
+                EXPECT_TRUE(huge_any_cached());
+                EXPECT_TRUE(bound_make_room(most)) << frugal << " " << size;
+                os_fault_remove();
+                for (void *block : blocks) hak_free(block);
+            }));
 }

@@ -159,6 +159,7 @@ TEST_F(OwnFork, AChildMendsAHeapThatWasBeingChanged)
                 EXPECT_EQ(hak_heap_limit_get(heap), 1u << 30);
                 use_and_empty(heap, held);
                 use_and_empty(beside, held_beside);
+                for (const hak_heap *each : {heap, beside}) EXPECT_EQ(each->large_changes, 0u) << "nobody changes it";
             })) << nth;
             own_let_go = true;
             thread.join();
