@@ -93,7 +93,7 @@ TEST(Override, EveryNameResolvesIntoTheLibrary)
 }
 
 // A program whose own malloc is a wrapper calls libc's by another of its names.
-TEST(Override, EveryNameOfLibcsMallocResolvesIntoTheLibrary)
+TEST(Override, EveryNameOfGlibcsMallocResolvesIntoTheLibrary)
 {
     const std::vector<std::string> names = names_of_glibcs_malloc();
     if (names.empty()) GTEST_SKIP() << "this libc is not glibc";
