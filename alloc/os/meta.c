@@ -1,5 +1,5 @@
-/* meta.c: bump allocation from ranges of 1 MiB. The rest of a range is lost when the next one begins; that is little,
- * since requests are small against a range. */
+/* meta.c: bump allocation from ranges of 1 MiB, of less once the system refuses that. The rest of a range is lost when the
+ * next one begins; that is little, since requests are small against a range. */
 #include "os/meta.h"
 
 #include "base/bits.h"
@@ -15,8 +15,10 @@ static bool is_frugal;
 
 static bool range_begin(size_t size_bytes)
 {
-    const size_t range_bytes = is_frugal ? round_up(size_bytes, PAGE_BYTES) : META_RANGE_BYTES;
+    const size_t least_bytes = round_up(size_bytes, PAGE_BYTES);
+    size_t range_bytes = is_frugal ? least_bytes : META_RANGE_BYTES;
     char *range = os->map(NULL, range_bytes, PAGE_BYTES);
+    if (range == NULL && !is_frugal) range = os->map(NULL, range_bytes = least_bytes, PAGE_BYTES);
     if (range == NULL) return false;
     meta_next = range;
     meta_left_bytes = range_bytes;

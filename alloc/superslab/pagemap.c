@@ -14,7 +14,8 @@ enum {
     WINDOW_BITS_LAST = 34,
     WINDOW_START_LOG2 = 32, /* lower addresses are left to executables with a fixed address, and their break */
     WINDOW_TRIES = 4096,
-    LIMIT_SHARE = 16, /* the whole map may take at most 1/16 of the process's limit on address space */
+    LIMIT_SHARE = 16, /* of the process's limit on address space, a map that is reserved whole may take 1/16 */
+    SHOWN_SHARE = 64, /* what is readable of a sparse one for the validating library's sake, 1/64 */
     GIB_SHIFT = 30,
     SHOWN_MAX = 4,
     SPARSE_BITS = SPARSE_MAP ? FULL_BITS : 0, /* of a sparse map; 0: there is none */
@@ -123,14 +124,17 @@ static void show_around(char *start, const void *address, size_t before, size_t 
  * validating library, which is to name foreign pointers, takes more. Only the first must be. */
 static int sparse_reserve(void)
 {
-    enum { LOW = 2, PLACED_BEFORE = VALIDATE ? 128 : 6, PLACED_BEHIND = 2, PROGRAM = 2, STACK = 1 }; /* GiB */
+    enum { LOW = 2, PLACED_BEFORE = 6, PLACED_BEFORE_MOST = 128, PLACED_BEHIND = 2, PROGRAM = 2, STACK = 1 }; /* GiB */
+    const uint64_t share = limit_at_start / SHOWN_SHARE / PAGE_BYTES;
+    size_t before = PLACED_BEFORE;
+    if (VALIDATE && share > before) before = share < PLACED_BEFORE_MOST ? share : PLACED_BEFORE_MOST;
     char *start = sparse_place();
     bool is_again = shown[0].end != 0; /* the last try could reserve the first, and neither expose nor release it */
     int error = is_again ? os->expose(start, LOW * PAGE_BYTES) : show(start, 0, LOW);
     if (error != 0) return error;
     void *placed = os->reserve(NULL, PAGE_BYTES, PAGE_BYTES);
     if (placed != NULL) os->release(placed, PAGE_BYTES);
-    if (placed != NULL) show_around(start, placed, PLACED_BEFORE, PLACED_BEHIND);
+    if (placed != NULL) show_around(start, placed, before, PLACED_BEHIND);
     show_around(start, (const void *)os_program_address(), 0, PROGRAM);
     show_around(start, (const void *)os_stack_address(), STACK, 1);
     map_begin(start, FULL_BITS);
@@ -164,11 +168,12 @@ static bool is_mapped(const void *cell)
 
 int pagemap_start(void)
 {
-    if (pagemap_test_window_bits != 0) return map_reserve(pagemap_test_window_bits);
-    /* Under a tight limit on address space the whole map would leave too little for the program. */
     limit_at_start = os_address_space_limit_bytes();
-    bool full = limit_at_start / LIMIT_SHARE >= table_bytes(FULL_BITS);
-    int error = !full ? ENOMEM : SPARSE_MAP ? sparse_reserve() : map_reserve(FULL_BITS);
+    if (pagemap_test_window_bits != 0) return map_reserve(pagemap_test_window_bits);
+    int error = ENOMEM;
+    if (SPARSE_MAP) error = sparse_reserve();
+    /* Under a tight limit on address space the whole map would leave too little for the program. */
+    else if (limit_at_start / LIMIT_SHARE >= table_bytes(FULL_BITS)) error = map_reserve(FULL_BITS);
     for (uint32_t bits = WINDOW_BITS_FIRST; error != 0 && bits >= WINDOW_BITS_LAST; bits--) error = map_reserve(bits);
     return error;
 }

@@ -15,9 +15,9 @@
  * are readable for the addresses that a process has to begin with, so that free of a foreign pointer finds 0, and
  * writable where superslabs or huge blocks have been; elsewhere nothing is mapped, so that they count little against
  * limits on address space, strict overcommit and locked memory, whenever those are set. With a sanitizer and in the
- * explorer they are reserved whole (SPARSE_MAP). Where the system refuses them, or the process had a low RLIMIT_AS to
- * begin with, the tables cover a window at the low end of the address space and every superslab is mapped
- * inside it; the loads stay the same. Before start the tags are a static page of zeros, so that free(NULL) needs no test.
+ * explorer they are reserved whole (SPARSE_MAP). If the system refuses them, or they would be whole and the process had
+ * a low RLIMIT_AS to begin with, the tables cover a window at the low end of the address space and every superslab is
+ * mapped inside it; the loads stay the same. Before start the tags are a static page of zeros, so that free(NULL) needs no test.
  * (The flat map follows Hoard's and snmalloc's flat pagemap; owner and class in one word are ours.)
  *
  * Law 6: a tag is nonzero exactly on pages of slabs in use, first pages of runs and huge blocks, and the pages of

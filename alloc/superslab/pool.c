@@ -173,7 +173,7 @@ static bool superslab_make(const struct page_need *need, struct page_range *rang
     return true;
 }
 
-/* --- superslabs that lack pages --------------------------------------------------------------- */
+/* --- superslabs that lack pages: if all memory is locked, or the system has refused a whole one ------------------ */
 
 /* The superslab that has pages in these 4 MiB; NULL: none. A thread that a fork has caught may have left in a cell, for the
  * child, a descriptor that was not in use yet, or not any more. */
@@ -245,6 +245,14 @@ static bool part_make(const struct page_need *need, struct page_range *range)
     return true;
 }
 
+/* Under the POOL lock. A run gets no part if a superslab is refused: then it may have a mapping of its own. */
+static void pages_make(const struct page_need *need, struct page_range *range)
+{
+    const bool in_parts = atomic_load_explicit(&is_frugal, memory_order_relaxed);
+    if (!in_parts && (superslab_make(need, range) || need->from_top)) return;
+    part_make(need, range);
+}
+
 /* Whether superslabs take a large share of the limit, while blocks of this length need not be too many mappings. */
 static bool is_near(uint64_t limit, size_t block_bytes)
 {
@@ -309,8 +317,7 @@ struct page_range pool_claim_for(struct page_need need)
     if (HAK_UNLIKELY(range.is_tight)) return range;
     lock_acquire(LOCK_POOL);
     /* Search again: another thread may have made a superslab while we waited. */
-    const bool in_parts = atomic_load_explicit(&is_frugal, memory_order_relaxed);
-    if (!search(&need, &range)) (in_parts ? part_make : superslab_make)(&need, &range);
+    if (!search(&need, &range)) pages_make(&need, &range);
     lock_release(LOCK_POOL);
     range.is_refused = range.superslab == NULL;
     /* The heap grows: a good moment to look at the others, as there may be no tick while nothing is idle. */
@@ -398,9 +405,9 @@ void pool_trim(struct superslab *superslab)
     if (ASAN) return;
     uint64_t idle = atomic_load_explicit(&superslab->free_pages, memory_order_relaxed) &
                     ~atomic_load_explicit(&superslab->dirty_pages, memory_order_relaxed);
-    const uint64_t missing = atomic_load_explicit(&superslab->missing_pages, memory_order_relaxed);
-    const bool is_over = missing != 0 && (idle | missing) == ~0ull; /* pool_release takes whole superslabs */
-    if ((!is_over && !atomic_load_explicit(&is_frugal, memory_order_relaxed)) || !lock_try(LOCK_POOL)) return;
+    const bool in_parts = atomic_load_explicit(&superslab->missing_pages, memory_order_relaxed) != 0 ||
+                          atomic_load_explicit(&is_frugal, memory_order_relaxed);
+    if (!in_parts || !lock_try(LOCK_POOL)) return;
     while (idle != 0) {
         uint32_t first = (uint32_t)__builtin_ctzll(idle), pages = 1;
         while (first + pages < SUPERSLAB_PAGES && (idle >> (first + pages) & 1) != 0) pages++;

@@ -7,8 +7,8 @@
  * Law 7: a free page whose dirty bit is clear reads as zero.
  * A superslab's descriptor is never given back. A descriptor without address space has no free page.
  *
- * If all memory is locked (pool_be_frugal), a superslab may lack pages (missing_pages). Whatever is mapped there is no
- * affair of ours. */
+ * If all memory is locked (pool_be_frugal), or the system refuses 4 MiB, a superslab may lack pages (missing_pages). Whatever
+ * is mapped there is no affair of ours. */
 #pragma once
 
 #include <stdalign.h>

@@ -147,19 +147,20 @@ TEST_F(Tight, ARefusedSuperslabBecomesAMapping)
 }
 
 // Whatever the limit is of, and whether or not blocks of the size tile a superslab: when malloc fails, the system has no room for
-// one more block and the cell of the page map that it begins in.
+// one more block, or slab of small blocks, and the cell of the page map that it begins in.
 TEST_F(Tight, BlocksTakeWhatIsLeftBehindTheLastSuperslab)
 {
     // With the library's books three quarters of a superslab are left.
     constexpr size_t MORE = 31 * test::MIB + test::MIB / 2;
     for (int resource : {RLIMIT_AS, RLIMIT_DATA})
-        for (size_t size : {size_t{40000}, size_t{65536}, size_t{150000}, size_t{300000}, test::MIB, size_t{1500000}})
+        for (size_t size : {size_t{100}, size_t{1000}, size_t{5000}, size_t{20000}, size_t{40000}, size_t{65536},
+                            size_t{150000}, size_t{300000}, test::MIB, size_t{1500000}})
             EXPECT_TRUE(test::in_child([resource, size] {
                 SCOPED_TRACE(testing::Message() << size << " bytes, resource " << resource);
                 hak_free(hak_malloc(10));
                 hak_free(hak_malloc(size));
                 Blocks blocks;
-                blocks.reserve(MORE / size + 1);
+                blocks.reserve((MORE + 12 * SUPERSLAB_BYTES) / size + 1); // what is free or kept serves some
                 const rlimit limit = {test::mapped_bytes(resource) + MORE, RLIM_INFINITY};
                 ASSERT_EQ(setrlimit(resource, &limit), 0);
                 for (void *block; (block = hak_malloc(size)) != nullptr;) blocks.push_back(block);
@@ -167,8 +168,18 @@ TEST_F(Tight, BlocksTakeWhatIsLeftBehindTheLastSuperslab)
                 const rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
                 ASSERT_EQ(setrlimit(resource, &none), 0);
                 printf("resource %d, %zu bytes: %zu KiB left\n", resource, size, left >> 10);
-                EXPECT_LT(left, size + PAGE_BYTES + CELL_BYTES);
+                const size_t taken =
+                    size > SMALL_BYTES_MAX ? size : sizeclass_slab_pages(sizeclass_of(size)) * size_t{PAGE_BYTES};
+                EXPECT_LT(left, taken + PAGE_BYTES + CELL_BYTES);
+                void *last = blocks.back();
+                blocks.pop_back();
                 free_all(blocks);
+                hak_purge();
+                const auto *lacking = static_cast<const superslab *>(pagemap_descriptor(last));
+                if (lacking != nullptr && lacking->missing_pages != 0)
+                    EXPECT_EQ((size_t)__builtin_popcountll(~lacking->missing_pages) * PAGE_BYTES, taken)
+                        << "the slab's alone";
+                hak_free(last);
                 test::expect_at_rest();
             }));
 }
