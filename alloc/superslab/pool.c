@@ -245,11 +245,12 @@ static bool part_make(const struct page_need *need, struct page_range *range)
     return true;
 }
 
-/* Under the POOL lock. A run gets no part if a superslab is refused: then it may have a mapping of its own. */
+/* Under the POOL lock. A run gets no part if a superslab is refused: then it may have a mapping of its own. Under
+ * AddressSanitizer pool_trim would not give it back. */
 static void pages_make(const struct page_need *need, struct page_range *range)
 {
     const bool in_parts = atomic_load_explicit(&is_frugal, memory_order_relaxed);
-    if (!in_parts && (superslab_make(need, range) || need->from_top)) return;
+    if (!in_parts && (superslab_make(need, range) || need->from_top || ASAN)) return;
     part_make(need, range);
 }
 
