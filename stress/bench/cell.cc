@@ -7,6 +7,7 @@
 #include <sys/time.h>
 
 #include <algorithm>
+#include <barrier>
 #include <csignal>
 #include <new>
 #include <span>
@@ -139,7 +140,7 @@ void watch()
     if (sigaction(SIGALRM, &action, nullptr) != 0 || setitimer(ITIMER_REAL, &each, nullptr) != 0) die("no timer");
 }
 
-void work(const Pattern &pattern, Worker &worker, Seat &seat, std::uint64_t pairs)
+void work(const Pattern &pattern, Worker &worker, Seat &seat, std::uint64_t pairs, std::barrier<> &all_done)
 {
     if (pattern.before == Before::kFill) worker.fill();
     if (pattern.before == Before::kWarmUp) pattern.go(worker, std::max(worker.live * worker.threads, pairs / 10));
@@ -147,8 +148,9 @@ void work(const Pattern &pattern, Worker &worker, Seat &seat, std::uint64_t pair
     seat.start();
     pattern.go(worker, pairs);
     seat.finish();
-    if (pattern.before == Before::kFill)
-        for (std::uint64_t i = 0; i < worker.live; ++i) worker.give(worker.slots[i]);
+    if (pattern.before != Before::kFill) return;
+    all_done.arrive_and_wait(); // else a thread that is done early gives megabytes back in the time of the others
+    for (std::uint64_t i = 0; i < worker.live; ++i) worker.give(worker.slots[i]);
 }
 
 } // namespace
@@ -210,8 +212,9 @@ CellFigures cell_run(const CellPlan &plan)
     watch();
     if (pattern.at_limit) set_limit(true);
     CellFigures figures{.pairs = pairs_of(pattern, plan, live)};
+    std::barrier<> all_done(plan.threads);
     figures.seconds =
-        Team(plan.threads).run([&](Seat &seat) { work(pattern, workers[seat.index], seat, figures.pairs); });
+        Team(plan.threads).run([&](Seat &seat) { work(pattern, workers[seat.index], seat, figures.pairs, all_done); });
     if (pattern.at_limit) set_limit(false);
     std::uint64_t paused_ns = 0;
     for (const Worker &worker : std::span(workers, plan.threads)) {
