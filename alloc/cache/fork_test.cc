@@ -372,7 +372,7 @@ TEST_F(Fork, AChildPurgesByAdviceOnceTwoOfItsThreadsHaveHeaps)
 {
     SKIP_WITHOUT_THREADS_IN_A_CHILD();
     if (!OWN_CALLS) GTEST_SKIP() << "each purge is by advice";
-    const auto by_advice = [] { // where nothing is mapped, madvise fails, and a mapping does not
+    const auto by_advice = [] { // of pages that are not mapped: madvise fails, and a mapping does not
         void *start = os->reserve(nullptr, PAGE_BYTES, PAGE_BYTES);
         EXPECT_EQ(os->release(start, PAGE_BYTES), 0);
         const bool fails = os->purge(start, PAGE_BYTES) == ENOMEM;

@@ -150,7 +150,7 @@ TEST_F(FrameTest, WithoutMemoryABlockIsMadeShorterWhereItStands)
     for (char *other : others) release(other);
 }
 
-// Where the system has no memory, blocks that wait in the quarantine serve the next ones. Such a call has succeeded: errno stays.
+// If the system has no memory, blocks that wait in the quarantine serve the next ones. Such a call has succeeded: errno stays.
 TEST_F(FrameTest, WhatTheQuarantineGivesKeepsErrno)
 {
     for (const bool zero : {false, true})

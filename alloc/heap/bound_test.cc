@@ -107,7 +107,7 @@ TEST(Bound, EachClassOfTheBinsCounts)
     }));
 }
 
-// Where the system refuses all, a malloc can have at most the pages that superslabs have, and what is cached. A page more is not
+// If the system refuses all, a malloc can have at most the pages that superslabs have, and what is cached. A page more is not
 // worth emptying the caches. After mlockall superslabs lack pages.
 TEST(Bound, PagesThatSuperslabsLackCannotBeHad)
 {

@@ -476,7 +476,7 @@ TEST_F(Huge, ACachedMappingServesEachKind)
             }
 }
 
-// Where the system refuses to move a block, the page map has it where it was, and nothing where it was to be.
+// If the system refuses to move a block, the page map has it where it was, and nothing where it was to be.
 TEST_F(Huge, AMoveThatIsRefusedLeavesNothingInThePageMap)
 {
     static const os_ops *below;

@@ -42,6 +42,21 @@ TEST(FreshLimit, TheFirstSuperslabsTakeRunsUnderAnyLimit)
     }));
 }
 
+// The page map, with what is readable of it, takes at most 2 MiB, and under the validating library a 64th of the limit more.
+TEST(FreshLimit, ThePageMapTakesLittleOfAnyLimit)
+{
+    SKIP_UNDER_SANITIZER("the map is reserved whole");
+    for (size_t limit = 32 * test::MIB; limit <= 4096 * test::MIB; limit *= 2)
+        EXPECT_TRUE(test::in_child([limit] {
+            const size_t before = test::address_space_bytes();
+            test::limit_address_space(before + limit);
+            ASSERT_EQ(pagemap_start(), 0);
+            const size_t taken = test::address_space_bytes() - before;
+            printf("limit %zu MiB: %zu KiB\n", limit >> 20, taken >> 10);
+            EXPECT_LE(taken, 2 * test::MIB + (VALIDATE ? (before + limit) / 64 : 0));
+        }));
+}
+
 // Its places are few: a block gets a mapping of its own where TIGHT_WINDOW_MAPPINGS_MAX of them would take all of the
 // limit.
 TEST(FreshLimit, OnlyLongBlocksGetMappingsInTheWindow)

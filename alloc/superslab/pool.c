@@ -12,19 +12,14 @@
 #include "superslab/limit.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
+#include "superslab/tight.h"
 
-enum {
-    LIVE_BITS_BYTES = SUPERSLAB_BYTES / GRANULE_BYTES / 8,
-    SPACE_TRIED_LOG2 = 44, /* a limit above 16 TiB is none */
-};
+enum { LIVE_BITS_BYTES = SUPERSLAB_BYTES / GRANULE_BYTES / 8 };
 
 /* They order nothing: relaxed everywhere. */
 static _Atomic(size_t) superslab_count, made_count, missing_count;
 
 static _Atomic(bool) is_frugal; /* relaxed */
-
-/* The limit on address space that was found last, and when that was. */
-static _Atomic(uint64_t) limit_bytes = UINT64_MAX, limit_read_ms;
 
 /* The superslab where this thread's searches for runs begin. At first that is the first one. After a contended claim it
  * is the one behind, so that in time each thread uses superslabs of its own. */
@@ -245,61 +240,21 @@ static bool part_make(const struct page_need *need, struct page_range *range)
     return true;
 }
 
-/* Under the POOL lock. A run gets no part if a superslab is refused: then it may have a mapping of its own. Under
- * AddressSanitizer pool_trim would not give it back. */
+/* Under the POOL lock. If a superslab is refused, a block that may be a mapping of its own gets no part. Under
+ * AddressSanitizer none does, as pool_trim would not give it back. */
 static void pages_make(const struct page_need *need, struct page_range *range)
 {
     const bool in_parts = atomic_load_explicit(&is_frugal, memory_order_relaxed);
-    if (!in_parts && (superslab_make(need, range) || need->from_top || ASAN)) return;
+    if (!in_parts && (superslab_make(need, range) || need->block_bytes != 0 || ASAN)) return;
     part_make(need, range);
 }
 
-/* Whether superslabs take a large share of the limit, while blocks of this length need not be too many mappings. */
-static bool is_near(uint64_t limit, size_t block_bytes)
-{
-    uint64_t taken = (uint64_t)atomic_load_explicit(&superslab_count, memory_order_relaxed) * SUPERSLAB_BYTES;
-    uint64_t mappings_max = pagemap_is_window() ? TIGHT_WINDOW_MAPPINGS_MAX : TIGHT_MAPPINGS_MAX;
-    return taken > limit / TIGHT_SHARE && block_bytes >= limit / mappings_max;
-}
-
-/* How much address space the process may have; nobody is asked for RLIMIT_AS after start. A process that begins with a limit
- * has that one: a trial takes address space for a moment, which another thread would lack near the limit. For the others a
- * bound, at most twice as much as it is, since one may have been set later: what superslabs take, and less than what is
- * refused beside. UINT64_MAX: they take no large share. */
-static uint64_t limit_find(void)
-{
-    if (pagemap_limit_bytes() != UINT64_MAX) return pagemap_limit_bytes();
-    const uint64_t taken = (uint64_t)atomic_load_explicit(&superslab_count, memory_order_relaxed) * SUPERSLAB_BYTES;
-    uint64_t beside = (uint64_t)1 << SPACE_TRIED_LOG2;
-    if (taken < beside / TIGHT_SHARE) beside = taken * (TIGHT_SHARE - 1);
-    if (os_has_space(beside)) return UINT64_MAX;
-    while (beside > taken && !os_has_space(beside / 2)) beside /= 2;
-    return taken + beside - 1;
-}
-
-static _Atomic(size_t) tried_count; /* superslabs when address space was last plenty. relaxed */
-
-/* Whether address space is short, and a new superslab for this run and its like would waste it. A superslab counts whole
- * against RLIMIT_AS. The limit is looked for when a superslab would be made, and once in TIGHT_READ_MS while none is. If it was
- * far, it is looked for again once there are a 64th more superslabs. */
+/* Whether the block should be a mapping of its own, and may be. */
 static bool is_tight(const struct page_need *need)
 {
     if (need->block_bytes == 0) return false;
     if (atomic_load_explicit(&is_frugal, memory_order_relaxed)) return true;
-    if (atomic_load_explicit(&superslab_count, memory_order_relaxed) < TIGHT_SUPERSLABS_MIN) return false;
-    size_t used = SUPERSLAB_PAGES / need->pages * round_up(need->block_bytes, os_page_bytes());
-    if (SUPERSLAB_BYTES - used <= SUPERSLAB_BYTES / TIGHT_WASTE) return false;
-    uint64_t limit = atomic_load_explicit(&limit_bytes, memory_order_relaxed), now_ms = os_now_ms();
-    bool is_recent = now_ms < atomic_load_explicit(&limit_read_ms, memory_order_relaxed) + TIGHT_READ_MS;
-    if (is_recent && is_near(limit, need->block_bytes)) return true;
-    const size_t count = atomic_load_explicit(&superslab_count, memory_order_relaxed);
-    const size_t tried = atomic_load_explicit(&tried_count, memory_order_relaxed);
-    if (is_recent && limit == UINT64_MAX && count <= tried + tried / 64) return false;
-    limit = limit_find();
-    atomic_store_explicit(&tried_count, count, memory_order_relaxed);
-    atomic_store_explicit(&limit_bytes, limit, memory_order_relaxed);
-    atomic_store_explicit(&limit_read_ms, now_ms, memory_order_relaxed);
-    return is_near(limit, need->block_bytes);
+    return tight_is(need, atomic_load_explicit(&superslab_count, memory_order_relaxed));
 }
 
 struct page_range pool_claim_for(struct page_need need)

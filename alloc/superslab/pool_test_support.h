@@ -40,6 +40,13 @@ inline Claimed claim(uint32_t pages, uint32_t align_pages = 1, bool from_top = t
     return run;
 }
 
+// Of all superslabs.
+inline size_t free_pages()
+{
+    const auto now = pool_figures();
+    return now.superslab_count * SUPERSLAB_PAGES - now.missing_pages - now.claimed_pages;
+}
+
 class PoolTest : public testing::Test {
   protected:
     void SetUp() override

@@ -146,42 +146,50 @@ TEST_F(Tight, ARefusedSuperslabBecomesAMapping)
     }));
 }
 
-// Whatever the limit is of, and whether or not blocks of the size tile a superslab: when malloc fails, the system has no room for
-// one more block, or slab of small blocks, and the cell of the page map that it begins in.
+// Whatever the limit is of, whether or not blocks of the size tile a superslab, and whether a thread's heap serves them or one of
+// the program's own: when malloc fails, the system has no room for one more block, or slab of small blocks, and the cell of the
+// page map that it begins in. What a superslab lacks is given up again, too.
 TEST_F(Tight, BlocksTakeWhatIsLeftBehindTheLastSuperslab)
 {
     // With the library's books three quarters of a superslab are left.
     constexpr size_t MORE = 31 * test::MIB + test::MIB / 2;
+    const auto fill = [](int resource, size_t size, bool is_own) {
+        SCOPED_TRACE(testing::Message() << size << " bytes, resource " << resource << (is_own ? ", own heap" : ""));
+        hak_heap *own = is_own ? hak_heap_new() : nullptr;
+        const auto allocate = [&] { return is_own ? hak_heap_malloc(own, size) : hak_malloc(size); };
+        hak_free(hak_malloc(10));
+        hak_free(allocate());
+        Blocks blocks;
+        blocks.reserve((MORE + 12 * SUPERSLAB_BYTES) / size + 1); // what is free or kept serves some
+        const rlimit limit = {test::mapped_bytes(resource) + MORE, RLIM_INFINITY};
+        ASSERT_EQ(setrlimit(resource, &limit), 0);
+        for (void *block; (block = allocate()) != nullptr;) blocks.push_back(block);
+        const size_t left = limit.rlim_cur - test::mapped_bytes(resource);
+        const rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+        ASSERT_EQ(setrlimit(resource, &none), 0);
+        printf("resource %d, %zu bytes, own %d: %zu KiB left\n", resource, size, is_own, left >> 10);
+        const size_t taken =
+            size > SMALL_BYTES_MAX ? size : sizeclass_slab_pages(sizeclass_of(size)) * size_t{PAGE_BYTES};
+        EXPECT_LT(left, taken + PAGE_BYTES + CELL_BYTES);
+        void *last = blocks.back();
+        blocks.pop_back();
+        free_all(blocks);
+        hak_purge_all();
+        const auto *lacking = static_cast<const superslab *>(pagemap_descriptor(last));
+        if (lacking != nullptr && lacking->missing_pages != 0)
+            EXPECT_EQ((size_t)__builtin_popcountll(~lacking->missing_pages), (taken + PAGE_BYTES - 1) / PAGE_BYTES)
+                << "what the last block needs alone";
+        hak_free(last);
+        if (is_own) {
+            hak_heap_destroy(own);
+            hak_purge_all();
+        }
+        if (!VALIDATE || !is_own) test::expect_at_rest(); // else the pages of the heap that was destroyed are kept
+    };
     for (int resource : {RLIMIT_AS, RLIMIT_DATA})
         for (size_t size : {size_t{100}, size_t{1000}, size_t{5000}, size_t{20000}, size_t{40000}, size_t{65536},
                             size_t{150000}, size_t{300000}, test::MIB, size_t{1500000}})
-            EXPECT_TRUE(test::in_child([resource, size] {
-                SCOPED_TRACE(testing::Message() << size << " bytes, resource " << resource);
-                hak_free(hak_malloc(10));
-                hak_free(hak_malloc(size));
-                Blocks blocks;
-                blocks.reserve((MORE + 12 * SUPERSLAB_BYTES) / size + 1); // what is free or kept serves some
-                const rlimit limit = {test::mapped_bytes(resource) + MORE, RLIM_INFINITY};
-                ASSERT_EQ(setrlimit(resource, &limit), 0);
-                for (void *block; (block = hak_malloc(size)) != nullptr;) blocks.push_back(block);
-                const size_t left = limit.rlim_cur - test::mapped_bytes(resource);
-                const rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
-                ASSERT_EQ(setrlimit(resource, &none), 0);
-                printf("resource %d, %zu bytes: %zu KiB left\n", resource, size, left >> 10);
-                const size_t taken =
-                    size > SMALL_BYTES_MAX ? size : sizeclass_slab_pages(sizeclass_of(size)) * size_t{PAGE_BYTES};
-                EXPECT_LT(left, taken + PAGE_BYTES + CELL_BYTES);
-                void *last = blocks.back();
-                blocks.pop_back();
-                free_all(blocks);
-                hak_purge();
-                const auto *lacking = static_cast<const superslab *>(pagemap_descriptor(last));
-                if (lacking != nullptr && lacking->missing_pages != 0)
-                    EXPECT_EQ((size_t)__builtin_popcountll(~lacking->missing_pages) * PAGE_BYTES, taken)
-                        << "the slab's alone";
-                hak_free(last);
-                test::expect_at_rest();
-            }));
+            for (bool is_own : {false, true}) EXPECT_TRUE(test::in_child([=] { fill(resource, size, is_own); }));
 }
 
 TEST_F(Tight, ALimitThatIsLoweredCountsAtOnce)
