@@ -39,6 +39,7 @@ struct tcache {
     bool watches_idle; /* much of the heap is idle: each slow path reads the clock */
     bool owes; /* heap_owes, as the thread has seen it: each slow path pays a part (cache/owed.h) */
     bool is_sampling; /* inside the unwinder for a sample, which may allocate */
+    uint8_t lane; /* of a thread that holds no heap (heap/large.c); 0: none yet */
     uint32_t early_frees; /* remote frees posted one by one before the thread had a heap */
     struct owner *freed_owner; /* owner of the last block freed early */
     /* The owner of most blocks in recent remote frees, and its lead over all others. */

@@ -124,10 +124,18 @@ void *large_alloc_any(size_t align_bytes, size_t size_bytes, bool grows, bool ze
     return start;
 }
 
-/* Threads share lanes by the ids of their heaps; those that hold no heap have lane 0. */
+/* Threads share lanes by the ids of their heaps. A thread that takes large blocks only holds no heap, and chooses a lane when
+ * it frees the first: its neighbour chooses the next. */
 static uint32_t lane_of(const struct tcache *tcache)
 {
-    return tcache->tag >> TAG_OWNER_SHIFT;
+    uint32_t id = tcache->tag >> TAG_OWNER_SHIFT;
+    return HAK_LIKELY(id != 0) ? id : tcache->lane;
+}
+
+static HAK_COLD void lane_choose(struct tcache *tcache)
+{
+    static _Atomic(uint32_t) chosen; /* relaxed: it orders nothing */
+    tcache->lane = (uint8_t)(KEPT_LANES - atomic_fetch_add_explicit(&chosen, 1, memory_order_relaxed) % KEPT_LANES);
 }
 
 void *large_take_kept(size_t size_bytes, struct tcache *tcache)
@@ -174,8 +182,9 @@ void large_free(void *pointer)
     run_free(run_end(pointer));
 }
 
-void large_keep(void *pointer, const struct tcache *tcache)
+void large_keep(void *pointer, struct tcache *tcache)
 {
+    if (HAK_UNLIKELY(tcache->heap == NULL && tcache->lane == 0)) lane_choose(tcache);
     if (HAK_UNLIKELY(profile_may_have())) profile_large_freed(pointer);
     struct slab *run = run_end(pointer);
     if (HAK_LIKELY(run != NULL)) run_free(kept_put(lane_of(tcache), run));

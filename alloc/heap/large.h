@@ -22,7 +22,7 @@ void large_free(void *pointer);
 
 /* Frees the run of a block that the program returns, or keeps it at hand instead of the one before. large_take_kept gives it for a block of as
  * many pages, and makes the tick seldom; NULL: there is none. tcache is the calling thread's. */
-void large_keep(void *pointer, const struct tcache *tcache);
+void large_keep(void *pointer, struct tcache *tcache);
 void *large_take_kept(size_t size_bytes, struct tcache *tcache);
 
 /* For who frees the pages of a run without large_free: called before. */

@@ -1,6 +1,7 @@
 // large_test.cc: page runs, and the run that a thread freed last.
 #include "heap/heap_test_support.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -310,6 +311,21 @@ TEST_F(Kept, AllLanesAreUnderTheLimit)
         // The limit is a quarter of what is in use, which may be some pages more than its minimum.
         EXPECT_LT(purge_dirty_pages(), 2 * (size_t)DIRTY_PAGES_MIN);
     });
+}
+
+// Threads that take large blocks only hold no heap. Together they keep more than one run.
+TEST_F(Kept, ThreadsWithoutAHeapHaveLanesOfTheirOwn)
+{
+    if (VALIDATE) GTEST_SKIP() << "a freed block is in the quarantine";
+    hak_purge_all();
+    static std::atomic<int> freed;
+    freed = 0;
+    test::in_threads(KEPT_LANES, [](int) {
+        free_run_of(MIB / 8);
+        freed++;
+        while (freed < KEPT_LANES) std::this_thread::yield();
+    });
+    EXPECT_GE(std::ranges::count_if(kept_lanes, [](const kept_lane &lane) { return lane.run != 0; }), KEPT_LANES / 2);
 }
 
 // A child is forked while another thread is between a lane's run and its bound, or between that and the sum of all bounds.

@@ -1,7 +1,7 @@
 /* kept.h: the run that a thread freed last, at hand for its next malloc of as many pages. For heap/large.c, which puts runs
  * there and takes them, and for the pool and the purge, which count them and give them back.
  *
- * Threads share KEPT_LANES lanes by the ids of their heaps, and a lane holds one run. The pages of a kept run are not free in
+ * Threads share KEPT_LANES lanes, and a lane holds one run. The pages of a kept run are not free in
  * their superslab and have no tag. The thread that takes the run from its lane owns it. To all others the pages are free pages with
  * memory: purge.h counts them so, each round of the purge begins by giving them back to the pool, and no superslab is made
  * before that. Nothing is kept at HAKMEM_PURGE_DELAY_MS=0, under a limit, or beyond the soft one. */
