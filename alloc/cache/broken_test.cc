@@ -15,6 +15,7 @@ extern "C" {
 #include "report/broken.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
+#include "slab/hollow.h"
 #include "slab/trim.h"
 }
 
@@ -140,12 +141,12 @@ TEST_F(BrokenDeathTest, FreeListOfASlab)
     auto circle = [] {
         slab *s = slab_of(thin_slabs());
         s->free->next = s->free;
-        slab_trim(s);
+        slab_trim_all(s->owner);
     };
     auto stray = [](ptrdiff_t bytes) {
         slab *s = slab_of(thin_slabs());
         s->free->next = reinterpret_cast<block *>(reinterpret_cast<char *>(s->free) + bytes);
-        slab_trim(s);
+        slab_trim_all(s->owner);
     };
     EXPECT_BROKEN(circle(), "class 64 .*a slab's free list does not end");
     EXPECT_BROKEN(stray(PAGE_BYTES), "class 64 .*a slab's free list does not end, or leaves the slab");

@@ -5,6 +5,7 @@
 
 #include "base/sync_point.h"
 #include "report/broken.h"
+#include "slab/hollow.h"
 #include "slab/trim.h"
 #include "slab/validate.h"
 #include "superslab/limit.h"

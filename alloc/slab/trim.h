@@ -1,20 +1,16 @@
 /* trim.h: purges the system's pages inside a slab that no block in use touches.
  *
  * A slab with a single block in use keeps its 64 KiB of address space, but most of the system's pages in it need no
- * memory. The free blocks on purged pages are not free any more. The slab is
- * then `hollow`, and those blocks count as not carved. When the slab has nothing else to give, they are carved again,
- * one system page at a time. Each page's descriptor has a bit for each system page in it.
+ * memory. The free blocks on purged pages are not free any more. The slab is then `hollow`, and those blocks count as not
+ * carved. When the slab has nothing else to give, they are carved again, one system page at a time (hollow.h). Each page's
+ * descriptor has a bit for each system page in it.
  *
  * In a hollow slab the blocks that are not carved are exactly those on pages whose bit is set, so law 1 holds unchanged.
  * When a slab is trimmed that was not wholly carved, the rest of it becomes hollow too, and its blocks on pages that
- * stay become free. A slab that begins on pages of which some have memory is hollow where they have none. Only the thread that holds the owner, or visits it, may call these functions. */
+ * stay become free. Only the thread that holds the owner, or visits it, may call these functions. */
 #pragma once
 
 #include "slab/slab.h"
-#include "superslab/pool.h"
-
-/* Trims one slab. Returns how many bytes went back to the system. */
-size_t slab_trim(struct slab *slab);
 
 /* Trims every slab in the owner's lists to which blocks came back since the last trim. Returns how many bytes went back to
  * the system. Its time grows with the heap, so malloc and free do not call it. */
@@ -47,15 +43,3 @@ void slab_trim_left(struct owner *owner);
 
 /* Called when a slab is made after trimmed slabs were released (owner->trimmed_pages_released). */
 void slab_trim_may_be_wanted(struct owner *owner, uint32_t pages);
-
-/* Begins a slab on pages of which some have memory: the blocks that lie wholly on those are free, and the system's pages that read
- * as zero are hollow. Unless at_once: then all is carved in order, as fresh memory is. */
-void slab_begin_dirty(struct slab *slab, const struct page_range *range, bool at_once);
-
-/* A slab ends that has not used all of its memory: notes which of the system's pages read as zero, for the pages' next owner
- * (partial_pages). */
-void slab_end_untouched(struct slab *slab);
-
-/* Carves the blocks of one system page of a hollow slab, or one block if blocks are larger. *count: how many, at least
- * one. The list ends in NULL. */
-struct block *slab_carve_hollow(struct slab *slab, uint32_t *count);
