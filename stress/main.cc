@@ -112,7 +112,7 @@ int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    // Where the parent left it ignored, the system reaps each child by itself and keeps no status: a wait for one fails.
+    // If the parent left it ignored, the system reaps each child by itself and keeps no status: a wait for one fails.
     signal(SIGCHLD, SIG_DFL);
     hold_streams();
     faults_unblock();

@@ -122,7 +122,7 @@ TEST_F(Borrow, WhatARefillMayBorrow)
     hak_free(block);
 }
 
-// Where there is no fresh memory, the count does not keep a class from what lies idle. None of the blocks that are freed here
+// If there is no fresh memory, the count does not keep a class from what lies idle. None of the blocks that are freed here
 // covers a page of the system, so that a trim leaves them.
 TEST_F(Borrow, WithoutFreshMemoryAllThatLiesIdleIsLent)
 {

@@ -174,7 +174,7 @@ TEST_F(Defrag, TheHintAloneHelpsLess)
     }));
 }
 
-// Where all slabs are as full as each other, nothing is to be gained.
+// If all slabs are as full as each other, nothing is to be gained.
 TEST_F(Defrag, LeavesWhatIsDense)
 {
     EXPECT_TRUE(test::in_child([] {

@@ -165,7 +165,7 @@ TEST_F(StatsWrite, AReportSaysTheFigures)
     }));
 }
 
-// Where standard error takes no more, nothing is said there about that either: the room that is left is not used.
+// If standard error takes no more, nothing is said there about that either: the room that is left is not used.
 TEST_F(StatsWrite, AFullStandardErrorIsLeftAlone)
 {
     EXPECT_TRUE(test::in_child([] {

@@ -299,7 +299,7 @@ TEST_F(CrashBounds, ModulesBeyondTheBound)
     EXPECT_EQ(many[RECORD_program_build_id], few[RECORD_program_build_id]);
 }
 
-// Where the program has closed its standard input, the record gets descriptor 0.
+// If the program has closed its standard input, the record gets descriptor 0.
 TEST_F(CrashBounds, DescriptorZero)
 {
     EXPECT_TRUE(test::in_child([&] {

@@ -75,7 +75,7 @@ TEST_F(FrameDeathTest, AFrameThatIsWhollyOverwrittenIsStillABlocks)
     release(block);
 }
 
-// Where the front is damaged the copy at the block's end is believed, unless it names a family that there is not.
+// If the front is damaged, the copy at the block's end is believed, unless it names a family that there is not.
 TEST_F(FrameDeathTest, ACopyOfNoFamilyIsOverwrittenToo)
 {
     char *block = take(100);

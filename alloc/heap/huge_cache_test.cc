@@ -133,7 +133,7 @@ TEST_F(HugeLoop, OfManyLengthsMakesNoCalls)
     }
 }
 
-// Where each round frees nearly all, more than the limit stays, up to a bound, until the loop rests for a delay, or until
+// If each round frees nearly all, more than the limit stays, up to a bound, until the loop rests for a delay, or until
 // nothing is left in use.
 TEST_F(HugeLoop, OfRoundsKeepsMoreUntilItRests)
 {

@@ -59,7 +59,7 @@ TEST_F(OwnLimit, TheLimitHolds)
     hak_limit_callback(nullptr, nullptr);
 }
 
-// Where other classes' blocks make room at the limit, a slab that is not carved to its end gives more.
+// If other classes' blocks make room at the limit, a slab that is not carved to its end gives more.
 TEST_F(OwnLimit, ASlabIsUsedToItsEndAtTheLimit)
 {
     hak_heap *heap = hak_heap_new();
@@ -157,7 +157,7 @@ TEST_F(OwnLimit, NothingIsLostWhenTheSystemRefuses)
     hak_heap_destroy(heap);
 }
 
-// Where the limit was lowered below what is in use, blocks that shrink give back what they had.
+// If the limit was lowered below what is in use, blocks that shrink give back what they had.
 TEST_F(OwnLimit, LargeBlocksShrinkAboveTheLimit)
 {
     hak_heap *heap = hak_heap_new();

@@ -47,7 +47,7 @@ TEST(Meta, ARangeIsUsedToItsLastLine)
     EXPECT_EQ(calls_for(8, RANGE / 8), 1u);
     EXPECT_EQ(calls_for(1, RANGE / 8 + 1), 1u);
     EXPECT_EQ(calls_for(1, LINE), 1u) << "eight have filled the range";
-    // Where the system refuses the next range, the rest of this one still serves who needs no more.
+    // If the system refuses the next range, the rest of this one still serves who needs no more.
     os_fault_install(1, true);
     for (int i = 0; i < 7; i++) EXPECT_NE(meta_alloc(RANGE / 8), nullptr);
     EXPECT_EQ(meta_alloc(RANGE / 8), nullptr);

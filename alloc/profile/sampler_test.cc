@@ -213,7 +213,7 @@ TEST_F(Sampler, WhatIsSetAsideStaysTheClasss)
     }));
 }
 
-// Where a bin's list finds no room and goes back to its slabs, what was set aside of it does too.
+// If a bin's list finds no room and goes back to its slabs, what was set aside of it does too.
 TEST_F(Sampler, AListThatGoesBackTakesItsChoices)
 {
     for (const bool is_long : {false, true}) // by the long way round, each time

@@ -77,7 +77,7 @@ static bool find_quickly(uintptr_t address, struct loaded *found)
     struct object object = {0}; /* the linker writes it, which MemorySanitizer does not see */
     if (find_object(pointer(address), &object) != 0) return false;
     *found = (struct loaded){object.start, object.end, object.map, object.frames};
-    /* Where there is a hole between two segments, the linker knows of each for itself. */
+    /* If there is a hole between two segments, the linker knows of each for itself. */
     if (found->start >= program.start && found->end <= program.end) {
         found->start = program.start;
         found->end = program.end;

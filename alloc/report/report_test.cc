@@ -143,7 +143,7 @@ TEST(ReportDeathTest, ACheckThatFailsDuringAReportEndsTheProcess)
         testing::KilledBySignal(SIGABRT), "");
 }
 
-// Where nothing explains a find, as in the release library, the thread has its number.
+// If nothing explains a find, as in the release library, the thread has its number.
 TEST(ReportDeathTest, TheThreadIsNamed)
 {
     EXPECT_EXIT(
@@ -179,7 +179,7 @@ TEST(Report, TheLevelIsFoundBehindEntriesOfAnyLength)
     EXPECT_TRUE(has(said_again("ReportAgain.DISABLED_Level", "", {}), "level 2")) << "the default";
 }
 
-// Where no file can be opened, the environment that the program has changed serves.
+// If no file can be opened, the environment that the program has changed serves.
 static int level_without_files()
 {
     rlimit before, none;

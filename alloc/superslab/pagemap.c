@@ -178,7 +178,7 @@ int pagemap_start(void)
     return error;
 }
 
-/* Where others have mapped something at the slice's place, it cannot be had. */
+/* If others have mapped something at the slice's place, it cannot be had. */
 static bool back_slice(size_t slice)
 {
     char *start = table + slice * PAGE_BYTES;

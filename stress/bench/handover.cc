@@ -136,7 +136,7 @@ class Batches {
   private:
     static constexpr int kLength = 100;
 
-    // Where the seats take turns, only another one's turn can change anything.
+    // If the seats take turns, only another one's turn can change anything.
     template <typename Condition>
     static void wait(std::unique_lock<std::mutex> &hold, std::condition_variable &changed, Seat &seat, Condition holds)
     {

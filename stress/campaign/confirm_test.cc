@@ -67,7 +67,7 @@ TEST_F(ConfirmedRuns, AFailureThatIsSeenInEachRunStands)
     EXPECT_THAT(text_of_file(options_.junit_path), HasSubstr("seen in 5 of 5 runs\nrepeat with: "));
 }
 
-// Where it is seen last, the failure of the four runs before it is not confirmed either.
+// If it is seen last, the failure of the four runs before it is not confirmed either.
 TEST_F(ConfirmedRuns, TheLastRunDecidesToo)
 {
     const std::string fifth = "[ $(wc -l <'" + temporary_.path("runs") + "') -lt 5 ] && fails mappings; passes";

@@ -101,7 +101,7 @@ Verdict to_the_last_byte(const Subject &s)
     return pass();
 }
 
-// Where a program may use what malloc_usable_size says, calloc's promise holds there too.
+// If a program may use what malloc_usable_size says, calloc's promise holds there too.
 Verdict slack(const Subject &s)
 {
     if (s.usable_size == nullptr) return not_provided("malloc_usable_size");

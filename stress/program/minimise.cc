@@ -93,7 +93,7 @@ class Minimiser {
         return true;
     }
 
-    // Where a repeat was found, a few ops may be enough: writes its rounds out, and then reduces them.
+    // If a repeat was found, a few ops may be enough: writes its rounds out, and then reduces them.
     bool unroll()
     {
         constexpr std::size_t few = 256;

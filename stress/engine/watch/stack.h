@@ -11,7 +11,7 @@
 namespace stress {
 
 // One line for each thread and frame, the given thread first (0: none) and without the frames of its signal handler.
-// Where there is no gdb, or it may not attach, one line that says so. The process is stopped meanwhile.
+// If there is no gdb, or it may not attach, one line that says so. The process is stopped meanwhile.
 std::vector<std::string> stack_lines(pid_t process, pid_t first_thread);
 
 // gdb's words for the stacks of a process; empty if there is no gdb.

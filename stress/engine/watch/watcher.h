@@ -25,7 +25,7 @@ struct WatchLimits {
     std::uint64_t memory_bytes = 0;  // 0: no cap
 };
 
-// Where `--deadline SECONDS` was given: a child hangs after that time without processor time, or after six times as
+// If `--deadline SECONDS` was given: a child hangs after that time without processor time, or after six times as
 // much processor time; after sixty times as much it is slow.
 WatchLimits watch_limits(double deadline_seconds);
 
