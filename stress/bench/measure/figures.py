@@ -213,6 +213,35 @@ def scale(plot, data):
     return figure
 
 
+def contention(plot, data):
+    """Transfers an operation by the malloc's code as threads are added, in each pattern."""
+    patterns = list(data["figures"])
+    names = list(dict.fromkeys(name for of_row in data["figures"].values() for name in of_row))
+    paint = colors(names)
+    across = min(3, len(patterns))
+    figure, axes = plot.subplots(
+        math.ceil(len(patterns) / across),
+        across,
+        figsize=(3.2 * across + 0.5, 3 * math.ceil(len(patterns) / across)),
+        squeeze=False,
+        layout="constrained",
+    )
+    for one in axes.flat[len(patterns) :]:
+        one.set_axis_off()
+    for one, pattern in zip(axes.flat, patterns):
+        for name, of_name in data["figures"][pattern].items():
+            counted = {int(number): each["transfers"] for number, each in of_name.items() if each}
+            one.plot(list(counted), list(counted.values()), marker="o", markersize=3, label=name, color=paint[name])
+            one.set_xticks(list(counted), list(map(str, counted)))
+        one.set_title(pattern)
+        one.set_xscale("log", base=2)
+        one.set_ylim(bottom=0)
+        one.set_xlabel("threads")
+    axes[0][0].set_ylabel("transfers of lines an operation")
+    axes[0][-1].legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
 def apps(plot, data):
     """A panel for each of three figures: a row for each program, a point for each malloc, its ratio to the base."""
     cases, base = data["cases"], data["base"]
@@ -282,6 +311,18 @@ def follow_the_page(text):
     return text.replace("</style>", f"{sheet}</style>", 1)
 
 
+FIGURES = {
+    "counts": counts,
+    "times": times,
+    "rss": rss,
+    "scale": scale,
+    "syscalls": syscalls,
+    "apps": apps,
+    "tails": tails,
+    "contention": contention,
+}
+
+
 def draw(group, data, path):
     """Draws the figure of a group; returns whether there is one."""
     if group == "surface":
@@ -292,15 +333,7 @@ def draw(group, data, path):
     plot = load()
     if plot is None:
         return False
-    figure = {
-        "counts": counts,
-        "times": times,
-        "rss": rss,
-        "scale": scale,
-        "syscalls": syscalls,
-        "apps": apps,
-        "tails": tails,
-    }[group](plot, data)
+    figure = FIGURES[group](plot, data)
     # The numbers are in the file too, so that a test can compare it with a table of the same run.
     numbers = json.dumps(data["figures"]) if group == "counts" else None
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None, "Description": numbers})

@@ -6,9 +6,10 @@ import io
 import json
 import pathlib
 import re
+import tempfile
 import unittest
 
-from measure import counts, figures, ratios, rss, syscalls, times
+from measure import counts, figures, options, ratios, rss, syscalls, times
 from measure.fault import Broken
 from measure.subjects import Subject
 from measure.table import format_table
@@ -27,6 +28,21 @@ def luminance(color):
 def contrast(one, other):
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
+
+
+class Groups(unittest.TestCase):
+    def test_each_group_has_a_figure(self):
+        self.assertEqual({*options.GROUPS, *options.OTHERS}, {*figures.FIGURES, "surface"})
+
+    def test_contention_draws_a_malloc_that_fails_with_many_threads(self):
+        if figures.load() is None:
+            self.skipTest("no matplotlib (Debian: python3-matplotlib)")
+        ours = {"2": {"transfers": 0.1}, "64": {"transfers": 1.5}}
+        data = {"figures": {row: {"hakmem": ours, "other": {**ours, "64": None}} for row in "abcd"}}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "contention.svg"
+            self.assertTrue(figures.draw("contention", data, path))
+            self.assertIn("transfers of lines", path.read_text(encoding="utf-8"))
 
 
 class Drawing(unittest.TestCase):
