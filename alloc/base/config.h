@@ -72,8 +72,8 @@ enum {
     GROWTH_LOG2 = 3,
     GROWTH_BYTES_MIN = 8 << 20,
 
-    /* Heaps of ended threads that may keep what their threads had cached: the first ORPHANS_WARM_MIN, or the first
-     * eighth of all heaps where that is more. A heap that has given out more than ORPHAN_USED_BYTES_MAX may not. */
+    /* How many heaps of ended threads may keep what their threads had cached at a time: ORPHANS_WARM_MIN, or an eighth of all
+     * heaps if that is more. A heap that has given out more than ORPHAN_USED_BYTES_MAX may not. */
     ORPHANS_WARM_MIN = 4,
     ORPHANS_WARM_SHARE_LOG2 = 3,
     ORPHAN_USED_BYTES_MAX = 4 << 20,

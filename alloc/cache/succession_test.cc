@@ -1,5 +1,10 @@
-// succession_test.cc: which thread takes the heap of a thread that has ended.
+// succession_test.cc: which thread takes the heap of a thread that has ended. More than 400 lines: all of it is about that.
 #include "heap/heap_test_support.h"
+
+#include <array>
+#include <atomic>
+#include <thread>
+#include <vector>
 
 extern "C" {
 #include "cache/thread.h"
@@ -210,6 +215,36 @@ TEST_F(Succession, CachesAreKeptUpToTheBound)
         hak_purge();
     }
     hak_limit_set(SIZE_MAX);
+}
+
+// However many live, and whichever of them ends.
+TEST_F(Succession, TheNextThreadHasTheHeapOfTheLastThatEnded)
+{
+    thread_flush_orphans();
+    constexpr int THREADS = 24;
+    std::array<std::atomic<int>, THREADS> at{};
+    std::array<void *, THREADS> cached{};
+    std::vector<std::thread> all;
+    for (int i = 0; i < THREADS; i++) {
+        all.emplace_back([&, i] {
+            hak_free(cached[i] = hak_malloc(300));
+            at[i] = 1;
+            while (at[i] != 2) std::this_thread::yield();
+        });
+    }
+    for (std::atomic<int> &each : at)
+        while (each != 1) std::this_thread::yield();
+    for (int i = 0; i < THREADS; i++) { // from the first to the last
+        at[i] = 2;
+        all[i].join();
+        test::in_thread([&] {
+            void *block = hak_malloc(300);
+            EXPECT_EQ(block, cached[i]) << i;
+            hak_free(block);
+            thread_flush_orphans();
+        });
+        thread_flush_orphans();
+    }
 }
 
 TEST_F(Succession, NotEveryOneOfManyIsKept)

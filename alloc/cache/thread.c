@@ -167,6 +167,7 @@ static bool heap_wake(struct heap *heap)
     if (atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_EMPTY) return false;
     if (HAK_UNLIKELY(is_left(heap))) heap_settle(heap);
     atomic_store_explicit(&heap->rest, REST_EMPTY, memory_order_relaxed);
+    owner_prefer(&heap->owner, false);
     warm_count_change(-1u);
     return true;
 }
@@ -180,17 +181,17 @@ static void owner_strip(struct owner *owner)
     slab_trim_left(owner);
 }
 
-/* Whether an orphan may keep what its thread had cached. Only the heaps with the lowest ids may, since they are adopted
- * first; others might never be adopted and would keep it for nothing. */
-static bool may_be_warm(const struct owner *owner)
+/* Whether one orphan more may keep what its thread had cached. Those that nobody adopts lose it in two rounds of the tick. */
+static bool may_be_warm(void)
 {
     uint32_t share = owner_count() >> ORPHANS_WARM_SHARE_LOG2;
-    return owner->id <= (share > ORPHANS_WARM_MIN ? share : ORPHANS_WARM_MIN);
+    return thread_warm_count() < (share > ORPHANS_WARM_MIN ? share : ORPHANS_WARM_MIN);
 }
 
 static void warm_begin(struct heap *heap)
 {
     atomic_store_explicit(&heap->rest, REST_WARM, memory_order_relaxed);
+    owner_prefer(&heap->owner, true); /* the next thread wants it sooner than an empty one */
     warm_count_change(1);
 }
 
@@ -199,7 +200,7 @@ static void warm_begin(struct heap *heap)
 static void cache_park_or_flush(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
-    if (owner_used_bytes(&heap->owner) > ORPHAN_USED_BYTES_MAX || !may_be_warm(&heap->owner)) {
+    if (owner_used_bytes(&heap->owner) > ORPHAN_USED_BYTES_MAX || !may_be_warm()) {
         tcache_flush(tcache);
         heap_credits_rest(heap);
         owner_strip(&heap->owner);

@@ -1,6 +1,8 @@
 /* owner.c: the table of owners and the map of orphans. See owner.h. */
 #include "slab/owner.h"
 
+#include <stdalign.h>
+
 #include "base/config.h"
 #include "base/sync_point.h"
 #include "os/lock.h"
@@ -18,8 +20,9 @@ enum { CELLS_FIRST = 512 };
 static owner_cell cells_first[CELLS_FIRST];
 static _Atomic(owner_cell *) owners = cells_first;
 static uint32_t cells = CELLS_FIRST;
-static _Atomic(uint64_t) orphans[WORDS];
 static _Atomic(uint32_t) count;
+/* On lines apart from what every thread reads. `preferred` is a hint: relaxed everywhere. */
+static alignas(CACHE_LINE_BYTES) _Atomic(uint64_t) orphans[WORDS], preferred[WORDS];
 
 static bool cells_double(void)
 {
@@ -76,18 +79,32 @@ static bool take(uint32_t id)
     return (atomic_fetch_and_explicit(&orphans[id / WORD_BITS], ~bit, memory_order_acquire) & bit) != 0;
 }
 
-struct owner *owner_adopt(void)
+static struct owner *adopt_first(bool of_preferred)
 {
     uint32_t words = owner_count() / WORD_BITS + 1;
     for (uint32_t word = 0; word < words; word++) {
         /* relaxed: take() decides whether the bit is still set. */
         uint64_t bits = atomic_load_explicit(&orphans[word], memory_order_relaxed);
+        if (of_preferred && bits != 0) bits &= atomic_load_explicit(&preferred[word], memory_order_relaxed);
         for (; bits != 0; bits &= bits - 1) {
             uint32_t id = word * WORD_BITS + (uint32_t)__builtin_ctzll(bits);
             if (take(id)) return owner_with_id(id);
         }
     }
     return NULL;
+}
+
+struct owner *owner_adopt(void)
+{
+    struct owner *owner = adopt_first(true);
+    return owner != NULL ? owner : adopt_first(false);
+}
+
+void owner_prefer(const struct owner *owner, bool yes)
+{
+    const uint64_t bit = 1ull << owner->id % WORD_BITS;
+    if (yes) atomic_fetch_or_explicit(&preferred[owner->id / WORD_BITS], bit, memory_order_relaxed);
+    else atomic_fetch_and_explicit(&preferred[owner->id / WORD_BITS], ~bit, memory_order_relaxed);
 }
 
 bool owner_is_orphan(const struct owner *owner)

@@ -135,8 +135,10 @@ static inline bool owner_has_shrunk(const struct owner *owner)
  * owners. */
 bool owner_register(struct owner *owner);
 
-/* Takes any orphan; NULL when there is none. Lock-free. */
+/* Takes an orphan, a preferred one if there is one; NULL when there is none. Lock-free. owner_prefer is for the thread that
+ * holds the owner. */
 struct owner *owner_adopt(void);
+void owner_prefer(const struct owner *owner, bool yes);
 
 /* Takes this owner if it is an orphan. False if not, or if another thread was faster. */
 bool owner_adopt_this(struct owner *owner);

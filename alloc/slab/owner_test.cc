@@ -102,6 +102,25 @@ TEST(Owner, AdoptFindsEveryOrphanAndThenNone)
     EXPECT_EQ(adopted, abandoned);
 }
 
+TEST(Owner, AdoptTakesThePreferredOnesFirst)
+{
+    test::Rng rng(test::seed());
+    std::vector<owner *> all;
+    for (int i = 0; i < 130; i++) all.push_back(make_owner());
+    while (owner_adopt() != nullptr) {}
+    for (int round = 0; round < 20; round++) {
+        std::set<owner *> preferred;
+        for (owner *own : all) {
+            if (rng.below((uint64_t)round + 1) == 0) preferred.insert(own);
+            owner_prefer(own, preferred.contains(own));
+            EXPECT_TRUE(owner_abandon(own));
+        }
+        for (size_t i = 0; i < all.size(); i++) EXPECT_EQ(preferred.contains(owner_adopt()), i < preferred.size()) << i;
+        EXPECT_EQ(owner_adopt(), nullptr);
+    }
+    for (owner *own : all) owner_prefer(own, false);
+}
+
 TEST(Owner, AdoptFindsTheFirstAndTheLastOfEachWord)
 {
     EXPECT_TRUE(test::in_child([] {
