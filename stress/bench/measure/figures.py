@@ -232,9 +232,10 @@ def contention(plot, data):
         for name, of_name in data["figures"][pattern].items():
             counted = {int(number): each["transfers"] for number, each in of_name.items() if each}
             one.plot(list(counted), list(counted.values()), marker="o", markersize=3, label=name, color=paint[name])
-            one.set_xticks(list(counted), list(map(str, counted)))
+        threads = sorted({int(number) for of_name in data["figures"][pattern].values() for number in of_name})
         one.set_title(pattern)
         one.set_xscale("log", base=2)
+        one.set_xticks(threads, list(map(str, threads)))
         one.set_ylim(bottom=0)
         one.set_xlabel("threads")
     axes[0][0].set_ylabel("transfers of lines an operation")
