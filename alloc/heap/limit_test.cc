@@ -3,6 +3,7 @@
 #include "heap/heap_test_support.h"
 
 #include <atomic>
+#include <deque>
 #include <fstream>
 #include <sys/stat.h>
 #include <thread>
@@ -163,6 +164,39 @@ TEST_F(Limit, ManyRunsAtTheLimit)
         hak_limit_set(SIZE_MAX);
         test::expect_at_rest();
     }));
+}
+
+// A cache that evicts its oldest block when malloc fails: what it gives up serves the next one, as long as its runs vary by no more
+// than their length, so that few pages go to the system and come back.
+TEST_F(Limit, WhatIsEvictedServesTheNextBlock)
+{
+    if (VALIDATE) GTEST_SKIP() << "a freed block is in the quarantine";
+    for (size_t pages : {1, 2, 3, 4, 6, 8}) {
+        EXPECT_TRUE(test::in_child([pages] {
+            constexpr int INSERTS = 2000;
+            hak_purge_all();
+            hak_limit_set(limit_committed_bytes() + (32 << 20));
+            test::Rng rng(test::seed());
+            std::deque<void *> cache;
+            size_t purged = 0;
+            for (int inserts = 0; inserts < INSERTS;) {
+                const size_t size = rng.between(pages * PAGE_BYTES / 2 + 1, pages * PAGE_BYTES * 3 / 2);
+                void *block = hak_malloc(std::max<size_t>(size, SMALL_BYTES_MAX + 1));
+                if (block != nullptr) {
+                    cache.push_back(block);
+                    if (purged != 0) inserts++; // it has been full
+                    continue;
+                }
+                if (purged == 0) purged = purge_purged_pages() + 1;
+                hak_free(cache.front());
+                cache.pop_front();
+            }
+            EXPECT_LE(purge_purged_pages() - purged, INSERTS * pages * (pages <= 2 ? 15 : 45) / 100);
+            hak_limit_set(SIZE_MAX);
+            for (void *block : cache) hak_free(block);
+            test::expect_at_rest();
+        })) << pages;
+    }
 }
 
 TEST_F(Limit, AllowsItsLastByte)

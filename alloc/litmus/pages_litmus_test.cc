@@ -61,8 +61,13 @@ TEST_F(LitmusPages, FreedAndClaimed)
 {
     hand_over([this] {
         bool contended = false;
-        page_need one{
-            .pages = 1, .align_pages = 1, .room_pages = 0, .from_top = false, .at_limit = false, .block_bytes = 0};
+        page_need one{.pages = 1,
+                      .align_pages = 1,
+                      .room_pages = 0,
+                      .from_top = false,
+                      .at_limit = false,
+                      .dirty_only = false,
+                      .block_bytes = 0};
         return superslab_claim(&s, &one, &contended) == 3 && (s.dirty_pages >> 3 & 1) != 0;
     });
 }

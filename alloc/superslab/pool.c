@@ -14,7 +14,10 @@
 #include "superslab/purge.h"
 #include "superslab/tight.h"
 
-enum { LIVE_BITS_BYTES = SUPERSLAB_BYTES / GRANULE_BYTES / 8 };
+enum {
+    LIVE_BITS_BYTES = SUPERSLAB_BYTES / GRANULE_BYTES / 8,
+    LIMIT_LOOKS_MAX = 64, /* superslabs that search_dirty looks at */
+};
 
 /* They order nothing: relaxed everywhere. */
 static _Atomic(size_t) superslab_count, made_count, missing_count;
@@ -80,8 +83,24 @@ static bool search_part(uint32_t start, uint32_t end, const struct page_need *ne
     return false;
 }
 
+/* At the limit pages without memory cost a call to the system, which takes it from others: pages that have memory are searched
+ * first, in a bounded number of superslabs. */
+static HAK_COLD bool search_dirty(struct page_need need, struct page_range *range)
+{
+    need.dirty_only = true;
+    const uint32_t byte = index_byte(need.align_pages);
+    uint32_t index = 0;
+    for (uint32_t looks = 0; looks < LIMIT_LOOKS_MAX; looks++, index++) {
+        index = index_find(byte, need.pages, index);
+        if (index == INDEX_NONE) return false;
+        if (claim_from(superslab_at(index), &need, range)) return true;
+    }
+    return false;
+}
+
 static bool search(const struct page_need *need, struct page_range *range)
 {
+    if (HAK_UNLIKELY(need->at_limit) && search_dirty(*need, range)) return true;
     uint32_t start = need->from_top ? HAK_MINE(run_start) : 0; /* searches for slabs start at the bottom */
     if (search_part(start, INDEX_NONE, need, range)) return true;
     return start > 0 && search_part(0, start, need, range);

@@ -15,11 +15,12 @@ static uint64_t starts(uint64_t free_pages, uint32_t pages, uint32_t align_pages
     return found & aligned;
 }
 
-/* The pages that such a claim may take: dirty ones, if there are any. */
+/* The pages that such a claim may take: dirty ones, if there are any, or if it may take no others. */
 static uint64_t candidates_of(const struct page_need *need, uint64_t free_pages, uint64_t dirty)
 {
     uint64_t with_memory = starts(free_pages & dirty, need->pages, need->align_pages);
     if (HAK_LIKELY(with_memory != 0 && need->room_pages == 0)) return with_memory;
+    if (HAK_UNLIKELY(need->dirty_only)) return with_memory;
     uint64_t all = starts(free_pages, need->pages + need->room_pages, need->align_pages);
     return (all & with_memory) != 0 ? all & with_memory : all;
 }

@@ -117,6 +117,7 @@ struct page_need {
     uint32_t pages, align_pages, room_pages;
     bool from_top;
     bool at_limit; /* pages with memory only, or else as limit_allows says */
+    bool dirty_only; /* dirty pages, or none; the room behind them matters no more */
     size_t block_bytes; /* of a run that may be a mapping of its own instead; 0: it may not */
 };
 

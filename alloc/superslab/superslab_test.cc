@@ -31,6 +31,7 @@ class Superslab : public testing::Test {
                        .room_pages = room_pages,
                        .from_top = from_top,
                        .at_limit = false,
+                       .dirty_only = false,
                        .block_bytes = 0};
         int first = superslab_claim(&s, &need, &contended);
         if (first >= 0) zero = (s.dirty_pages & bits_range((uint32_t)first, pages)) == 0; // law 7
@@ -335,6 +336,7 @@ TEST_F(Superslab, ThreadsNeverShareAPage)
                                .room_pages = (uint32_t)rng.below(4),
                                .from_top = rng.below(2) != 0,
                                .at_limit = false,
+                               .dirty_only = false,
                                .block_bytes = 0};
                 int first = superslab_claim(&s, &need, &own_contended);
                 if (first < 0) continue;
