@@ -5,7 +5,7 @@
 #   log TEXT    one line on stderr, after the script's name
 #   die TEXT    the same, then exit 1
 #   usage_error TEXT   the same, then exit 2: the command line is wrong
-#   need CMD    dies if a program is missing
+#   need CMD    dies if a program is missing; of python3, if its modules are missing too
 #   help        prints the comment that opens the script
 
 set -euo pipefail
@@ -17,10 +17,19 @@ log() { printf '%s: %s\n' "$script_name" "$*" >&2; }
 die() { log "$*"; exit 1; }
 usage_error() { log "$* (see --help)"; exit 2; }
 
+if [ ! -r /proc/self/status ]; then
+    log "there is no /proc here, which bash and the suite need: mount -t proc proc /proc"
+    exit 2
+fi
+
+# Debian's python3-minimal has the program and few modules.
+has_python() { python3 -c 'import json, shutil' 2>/dev/null; }
+
 need() {
     local program
     for program in "$@"; do
         command -v "$program" >/dev/null || die "$program is not installed: run ci/setup"
+        [ "$program" != python3 ] || has_python || die "python3 lacks its modules: run ci/setup, which installs them"
     done
 }
 
@@ -35,7 +44,10 @@ configure_and_build() {
     shift
     local targets=()
     if [ $# -gt 0 ]; then targets=(--target "$@"); fi
-    (cd "$root" && cmake --preset "$tree" "${configure_options[@]}" && cmake --build "build/$tree" "${targets[@]}")
+    local fresh=() made_for
+    made_for=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$root/build/$tree/CMakeCache.txt" 2>/dev/null) || true
+    [ "${made_for:-$root}" -ef "$root" ] || fresh=(--fresh) # the checkout was moved
+    (cd "$root" && cmake "${fresh[@]}" --preset "$tree" "${configure_options[@]}" && cmake --build "build/$tree" "${targets[@]}")
 }
 
 # build_with_progress TREE TARGET...: the same, for a person who waits: a line on stderr at first and every 10 s. If it fails,
@@ -44,6 +56,10 @@ configure_and_build() {
 build_with_progress() {
     local line output='' next=$((SECONDS + 10)) configure_options=(-DHAKMEM_TESTS=OFF)
     if grep -qs '^HAKMEM_TESTS:[A-Z]*=ON' "$root/build/$1/CMakeCache.txt"; then configure_options=(); fi
+    if ! { mkdir -p "$root/build/$1" && [ -w "$root/build/$1" ]; } 2>/dev/null; then
+        log "cannot write to $root/build/$1: clone to a folder of your own, or make this one yours"
+        return 2
+    fi
     log "building build/$1"
     while IFS= read -r line; do
         output+=$line$'\n'

@@ -9,10 +9,15 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = f'source "{HERE}/common.sh"; root=$1; build_with_progress release hakmem'
 NO_FMT = "hakmem: there is no fmt. Install: sudo apt-get install libfmt-dev"
+HOME = "CMAKE_HOME_DIRECTORY:INTERNAL="
+UNWRITABLE = "build/release cannot be made"
 # What the tree's cache has; None: no tree. Whether the tree then keeps its tests.
 TREES = [
     (None, False),
     ("", False),
+    (HOME + "ROOT\n", False),
+    (HOME + "/elsewhere\n", False),
+    (HOME + "/elsewhere\nHAKMEM_TESTS:BOOL=ON\n", True),
     ("HAKMEM_TESTS:BOOL=ON\n", True),
     ("HAKMEM_TESTS:UNINITIALIZED=ON\n", True),
     ("HAKMEM_TESTS:BOOL=OFF\n", False),
@@ -30,9 +35,12 @@ def run(cache, text, status):
     """(exit status, the calls of cmake, lines of stderr)"""
     with tempfile.TemporaryDirectory(prefix="hakmem-common.") as folder:
         root = pathlib.Path(folder)
-        if cache is not None:
+        (root / "calls").touch()
+        if cache == UNWRITABLE:
+            (root / "build").touch()
+        elif cache is not None:
             (root / "build/release").mkdir(parents=True)
-            (root / "build/release/CMakeCache.txt").write_text(cache, encoding="utf-8")
+            (root / "build/release/CMakeCache.txt").write_text(cache.replace("ROOT", str(root)), encoding="utf-8")
         cmake = root / "cmake"
         cmake.write_text(
             f"#!/bin/sh\necho \"$@\" >>'{root}/calls'\ncat <<'END'\n{text}\nEND\nexit {status}\n", encoding="utf-8"
@@ -51,8 +59,9 @@ def main():
     wrong = []
     for cache, keeps in TREES:
         status, calls, _ = run(cache, "done", 0)
+        fresh = "--fresh " if cache and "/elsewhere" in cache else ""  # the checkout was moved
         expected = [
-            "--preset release" + ("" if keeps else " -DHAKMEM_TESTS=OFF"),
+            fresh + "--preset release" + ("" if keeps else " -DHAKMEM_TESTS=OFF"),
             "--build build/release --target hakmem",
         ]
         if status != 0 or calls != expected:
@@ -61,7 +70,10 @@ def main():
         found, _, shown = run(None, text, ends)
         if found != status or [line for line in shown[1:] if line.strip()] != lines:
             wrong.append(f"after {text!r}: exit status {found}, {shown}, expected {status}, {lines}")
-    print("".join(f"{line}\n" for line in wrong) + f"common: {len(TREES) + len(ENDS)} cases, {len(wrong)} wrong")
+    found, calls, shown = run(UNWRITABLE, "done", 0)
+    if found != 2 or calls or len(shown) != 1 or "cannot write to" not in shown[0]:
+        wrong.append(f"a folder that cannot be written: exit status {found}, {calls}, {shown}")
+    print("".join(f"{line}\n" for line in wrong) + f"common: {len(TREES) + len(ENDS) + 1} cases, {len(wrong)} wrong")
     return 1 if wrong else 0
 
 
