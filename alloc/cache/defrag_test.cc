@@ -188,6 +188,29 @@ TEST_F(Defrag, LeavesWhatIsDense)
     }));
 }
 
+// However full all slabs of a class are, if each is as full as the others, no block of them is better elsewhere.
+TEST_F(Defrag, HintsAtNoneOfSlabsThatAreAlike)
+{
+    if (VALIDATE) GTEST_SKIP() << "the debug-validation build moves nothing";
+    for (size_t size : {64u, 300u, 1024u, 5000u})
+        for (size_t eighths = 1; eighths <= 8; eighths++)
+            EXPECT_TRUE(test::in_child([=] {
+                std::map<slab *, std::vector<char *>> of;
+                while (of.size() < 8) {
+                    char *block = filled(size, 1);
+                    of[slab_of(block)].push_back(block);
+                }
+                for (auto &[slab, blocks] : of) {
+                    const bool is_last = blocks.size() < slab->capacity; // which is not full
+                    const bool is_alike = slab->capacity == of.begin()->first->capacity;
+                    const size_t left = is_last || !is_alike ? 0 : slab->capacity * eighths / 8;
+                    while (blocks.size() > left) hak_free(blocks.back()), blocks.pop_back();
+                }
+                for (auto &[slab, blocks] : of)
+                    for (char *block : blocks) ASSERT_FALSE(hak_defrag_hint(block)) << size << ", " << eighths;
+            }));
+}
+
 // A move looks at the first sixteen slabs of the class and no further.
 TEST_F(Defrag, AMoveLooksAtSixteenSlabs)
 {

@@ -167,6 +167,48 @@ TEST_F(Visit, EachIdleHeapIsVisited)
     hak_clock_hook = nullptr;
 }
 
+// A heap is visited once its thread has been on no slow path for more than VISIT_ROUNDS rounds, and in none before.
+TEST_F(Visit, AHeapIsIdleAfterVisitRounds)
+{
+    SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock
+    clock_take();
+    for (bool is_heir : {false, true}) { // of the heap, whose thread before has been visited
+        static const heap *theirs;
+        Sleeper sleeper([] {
+            fill_and_free(512, 1 << 20);
+            theirs = tcache_self()->heap;
+        });
+        ASSERT_GT(theirs->parked, 0u);
+        for (int rounds = 0; rounds <= VISIT_ROUNDS + 2; rounds++) {
+            EXPECT_EQ(visit_idle().given_back > 0 || theirs->parked == 0, rounds > VISIT_ROUNDS)
+                << rounds << " rounds, heir: " << is_heir;
+            round();
+        }
+        sleeper.end();
+    }
+    hak_clock_hook = nullptr;
+}
+
+// The parked lists of each class go back, from the first class to the last.
+TEST_F(Visit, TakesTheListsOfEachClass)
+{
+    hak_free(hak_malloc(64 * test::MIB)); // a new peak would empty the caches
+    static const heap *theirs;
+    Sleeper sleeper([] {
+        for (uint32_t c = 1; c < CLASS_COUNT; c++) {
+            const bool is_aligned = c >= CLASS_ALIGNED_FIRST; // for blocks that each begin at a multiple of 128
+            hak_free(is_aligned ? hak_aligned_alloc(128, sizeclass_bytes(c)) : hak_malloc(sizeclass_bytes(c)));
+        }
+        theirs = tcache_self()->heap;
+        tcache_park_all(tcache_self());
+    });
+    ASSERT_GE(theirs->parked, CLASS_COUNT - 8u); // frames make some of another class
+    ASSERT_NE(theirs->parking[CLASS_COUNT - 1].count, 0);
+    visit_all_caches();
+    for (uint32_t c = 1; c < CLASS_COUNT; c++) EXPECT_EQ(theirs->parking[c].count, 0u) << c;
+    EXPECT_EQ(theirs->parked, 0u);
+}
+
 TEST_F(Visit, IdleHeapsAreVisitedOnceUntilTheyAreUsedAgain)
 {
     SKIP_WITHOUT_VALIDATE(); // only that build lets a test move the clock

@@ -5,7 +5,9 @@ extern "C" {
 #include "heap/huge.h"
 #include "control/options.h"
 #include "profile/profile_write.h"
+#include "os/os.h"
 #include "superslab/pool.h"
+#include "superslab/purge.h"
 }
 
 namespace {
@@ -218,6 +220,30 @@ TEST(Options, TheLastOfTwoCounts)
 {
     reading({"HAKMEM_HUGE_CACHE_MIB=1", "HAKMEM_HUGE_CACHE_MIB=2"},
             [](const std::string &) { EXPECT_EQ(option_value(OPTION_HUGE_CACHE_MIB), 2u); });
+}
+
+// A delay is that of free pages and of cached mappings alike, whatever the cache's size: a mapping is cached if the cache has
+// room and there is a delay, and goes back once the delay is over.
+TEST(Options, EachDelayBesideEachCache)
+{
+    static const uint64_t start_ms = os_now_ms() + 3600 * 1000; // no free is a tick
+    for (uint64_t delay_ms : {0u, PURGE_DELAY_MS / 2u, PURGE_DELAY_MS + 0u, 8u * PURGE_DELAY_MS})
+        for (uint64_t mib : {0u, 9u, 10u, 64u})
+            reading(
+                {"HAKMEM_PURGE_DELAY_MS=" + std::to_string(delay_ms), "HAKMEM_HUGE_CACHE_MIB=" + std::to_string(mib)},
+                [&](const std::string &) {
+                    const size_t cached = delay_ms > 0 && mib >= 10 ? size_t{5} << 20 : 0;
+                    EXPECT_EQ(purge_delay_ms(), delay_ms);
+                    hak_free(hak_malloc((5 << 20) - 4096)); // the first tick is due in any case
+                    huge_purge_all();
+                    const uint64_t freed_ms = os_now_ms();
+                    hak_free(hak_malloc((5 << 20) - 4096));
+                    EXPECT_EQ(huge_figures().cached_bytes, cached) << delay_ms << " ms, " << mib << " MiB";
+                    if (delay_ms > 0) huge_tick(freed_ms + delay_ms - 1);
+                    EXPECT_EQ(huge_figures().cached_bytes, cached) << delay_ms << " ms, " << mib << " MiB";
+                    huge_tick(start_ms + 2 * delay_ms);
+                    EXPECT_EQ(huge_figures().cached_bytes, 0u) << delay_ms << " ms, " << mib << " MiB";
+                });
 }
 
 TEST(Options, TheyTakeEffect)

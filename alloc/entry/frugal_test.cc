@@ -101,6 +101,25 @@ void expect_whole(std::vector<Slot> &slots, hak_heap *own)
     EXPECT_EQ(pool_figures().missing_pages, 0u);
 }
 
+// Whether metadata takes from the system what it needs, and no more.
+bool is_meta_frugal()
+{
+    static size_t maps;
+    static const os_ops *before;
+    static os_ops counting;
+    maps = 0;
+    before = os;
+    counting = *os;
+    counting.map = [](void *start, size_t size_bytes, size_t align_bytes) {
+        maps++;
+        return before->map(start, size_bytes, align_bytes);
+    };
+    os = &counting;
+    for (int i = 0; i < 16; i++) meta_alloc(PAGE_BYTES);
+    os = before;
+    return maps > 8;
+}
+
 } // namespace
 
 TEST(Frugal, BlocksOfAllKindsComeAndGo)
@@ -201,7 +220,9 @@ TEST(Frugal, AForkedChild)
         for (bool again : {false, true})
             EXPECT_TRUE(test::in_child([&] {
                 EXPECT_FALSE(pool_be_frugal(again));
+                EXPECT_FALSE(is_meta_frugal());
                 if (again) meta_be_frugal(true);
+                EXPECT_EQ(is_meta_frugal(), again);
                 live(slots, 2, 500, own);
                 test::inspected();
                 if (!again) expect_whole(slots, own);

@@ -12,6 +12,8 @@
 extern "C" {
 #include "control/amount.h"
 #include "heap/bound.h"
+#include "heap/huge.h"
+#include "heap/huge_cache.h"
 #include "superslab/limit.h"
 #include "superslab/purge.h"
 }
@@ -212,16 +214,39 @@ TEST_F(Limit, AllowsItsLastByte)
     }));
 }
 
-// What a huge block has already does not count again when it grows.
+// What a huge block has already does not count again when it grows, nor what its mapping has to spare.
 TEST_F(Limit, AHugeBlockGrowsByTheDifference)
 {
+    for (size_t spare : {0 * MIB, 3 * MIB, 5 * MIB})
+        EXPECT_TRUE(test::in_child([spare] {
+            void *block = hak_malloc(8 * MIB);
+            huge_keep_bytes = 6 * MIB; // as if loops had taught it that
+            huge_keep_live_bytes = 0;
+            block = hak_realloc(block, 8 * MIB - spare);
+            EXPECT_EQ(huge_figures().slack_bytes, spare);
+            hak_limit_set(limit_committed_bytes() + 4 * MIB);
+            block = hak_realloc(block, 11 * MIB);
+            ASSERT_NE(block, nullptr) << spare;
+            EXPECT_EQ(hak_realloc(block, 13 * MIB), nullptr) << spare;
+            hak_free(block);
+        }));
+}
+
+// Whatever lies free in a heap of the program's own, of each kind of class, serves other blocks at the limit.
+TEST_F(Limit, WhatLiesFreeInAProgramsHeapMakesRoom)
+{
     EXPECT_TRUE(test::in_child([] {
-        void *block = hak_malloc(8 * MIB);
-        hak_limit_set(limit_committed_bytes() + 4 * MIB);
-        block = hak_realloc(block, 11 * MIB);
-        ASSERT_NE(block, nullptr);
-        EXPECT_EQ(hak_realloc(block, 13 * MIB), nullptr);
+        hak_heap *heap = hak_heap_new();
+        for (size_t size = 16; size <= SMALL_BYTES_MAX; size += size / 8 + 16) hak_free(hak_heap_malloc(heap, size));
+        hak_heap_figures figures{};
+        hak_heap_figures_get(heap, &figures, sizeof figures);
+        const size_t bytes = figures.committed_bytes;
+        ASSERT_GE(bytes, 2 * MIB) << "an empty slab of each class";
+        hak_limit_set(limit_committed_bytes());
+        void *block = hak_malloc(MIB);
+        EXPECT_NE(block, nullptr) << bytes;
         hak_free(block);
+        hak_heap_destroy(heap);
     }));
 }
 

@@ -4,6 +4,7 @@
 
 extern "C" {
 #include "superslab/limit.h"
+#include "superslab/round.h"
 }
 
 namespace test::purge {
@@ -150,6 +151,41 @@ TEST_F(Purge, ATickGivesBackWhatIsNotKept)
         EXPECT_LE(pool_figures().dirty_pages, purge_keep_pages()) << i;
     }
     EXPECT_LT(purge_keep_pages(), learned / 4) << "half of it fades in each delay without use";
+}
+
+// A round that takes several steps, of a few calls each, purges all that was idle when the round before looked, and nothing that
+// became idle since.
+TEST_F(Purge, ARoundInStepsTakesWhatWasIdleBefore)
+{
+    std::vector<page_range> pages;
+    for (int i = 0; i < 60; i++) {
+        pages.push_back(pool_claim(1, 1, true));
+        *superslab_page_start(pages.back().superslab, &pages.back().superslab->slabs[pages.back().first]) = 1;
+    }
+    const auto free_each = [&](size_t from) { // so that each is a row of its own
+        for (size_t i = from; i < pages.size(); i += 4) pool_free(pages[i].superslab, pages[i].first, 1, 0);
+    };
+    free_each(0);
+    tick(); // sees them
+    ASSERT_EQ(purge_dirty_pages(), 15u);
+    clock_ms += PURGE_DELAY_MS;
+    round_call_begins();
+    pool_tick(clock_ms);
+    round_call_ends();
+    const size_t left = purge_dirty_pages();
+    ASSERT_GT(left, 0u) << "one step was enough";
+    ASSERT_LT(left, 15u);
+    free_each(2); // within the round
+    for (int step = 0; step < 30; step++) {
+        round_call_begins();
+        pool_tick(clock_ms + 1);
+        round_call_ends();
+    }
+    EXPECT_EQ(purge_dirty_pages(), 15u) << "those that were freed within the round";
+    tick();
+    tick();
+    EXPECT_EQ(purge_dirty_pages(), 0u);
+    for (size_t from : {1u, 3u}) free_each(from);
 }
 
 TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
