@@ -31,9 +31,13 @@ def gtest(*tests):
     return text
 
 
+# unittest prints a reason as Python would write it.
+REASONS = ["pages of 65536 bytes", "no one's business", 'a "word"']
 UNITTEST = (
-    "test_before (__main__.Guard.test_before) ... skipped 'pages of 65536 bytes'\n"
-    "test_after (__main__.Guard.test_after) ... ok\n\nOK (skipped=1)\n"
+    "".join(
+        f"test_{index} (__main__.Guard.test_{index}) ... skipped {reason!r}\n" for index, reason in enumerate(REASONS)
+    )
+    + f"test_after (__main__.Guard.test_after) ... ok\n\nOK (skipped={len(REASONS)})\n"
 )
 # Each row: name, output, exit status, and more text for CTestTestfile.cmake.
 SKIPS_77 = "set_tests_properties({} PROPERTIES SKIP_RETURN_CODE 77)\n"
@@ -61,19 +65,21 @@ TESTS = [
     ("long", "1234567890\n" * 10_000 + gtest(("Long.One", None), ("Long.Two", "at the end")), 0, ""),
 ]
 EXPECTED = """\
-toy 10 8 2 2 8 build/toy/Testing
+toy 10 8 2 2 10 build/toy/Testing
 skipped in toy, 1: no gdb | whole
 skipped in toy, 1: not here; nor there | unit/None
+skipped within a suite of toy, 1: a "word" | crash.guard: test_2
 skipped within a suite of toy, 1: again | unit/Twice.One
 skipped within a suite of toy, 1: at the end | long: Long.Two
 skipped within a suite of toy, 1: more | unit/Twice.OneMore
+skipped within a suite of toy, 1: no one's business | crash.guard: test_1
 skipped within a suite of toy, 1: no reason given, /r/a_test.cc:7: Skipped | unit/Part.Three
 skipped within a suite of toy, 1: odd | unit/Parameters: All/Parameters.One/1
-skipped within a suite of toy, 1: pages of 65536 bytes | crash.guard: test_before
+skipped within a suite of toy, 1: pages of 65536 bytes | crash.guard: test_0
 skipped within a suite of toy, 2: why not | unit/Part.Two, override/libc: Names.Two
 FAILED in toy: unit/Failed: failed
 FAILED in toy: unit/Gone: Required Files Missing
-8 passed, 2 failed, 2 skipped, 8 skipped within a suite
+8 passed, 2 failed, 2 skipped, 10 skipped within a suite
 """
 
 
