@@ -245,6 +245,22 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64 AND NOT HAKMEM_COVERAGE)
   set_tests_properties(override/interpose PROPERTIES LABELS unit TIMEOUT 600)
 endif()
 
+# Programs that replace some of the operators new and delete.
+if(NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  add_library(replaced-operators OBJECT programs/replaced/operators.cc)
+  add_executable(replaced-program programs/replaced/program.cc)
+  set_target_properties(replaced-operators replaced-program PROPERTIES POSITION_INDEPENDENT_CODE ON ENABLE_EXPORTS ON)
+  foreach(target replaced-operators replaced-program)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wundef -Werror -fno-builtin)
+    add_dependencies(alloc-programs ${target})
+  endforeach()
+  add_test(NAME override/replaced COMMAND ${CMAKE_COMMAND} -E env CXX=${CMAKE_CXX_COMPILER} ${Python3_EXECUTABLE}
+      ${CMAKE_CURRENT_SOURCE_DIR}/programs/replaced/check --program $<TARGET_FILE:replaced-program>
+      --objects $<TARGET_OBJECTS:replaced-operators> --work ${CMAKE_CURRENT_BINARY_DIR}/replaced
+      $<TARGET_FILE:hakmem> $<TARGET_FILE:hakmem-validate>)
+  set_tests_properties(override/replaced PROPERTIES LABELS unit TIMEOUT 300)
+endif()
+
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
   hakmem_c_program(registers-program programs/registers_program.c)
   hakmem_c_program(exit-program programs/anywhere/exit_program.c)

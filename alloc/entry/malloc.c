@@ -41,11 +41,6 @@ OVERRIDE void cfree(void *block)
     hak_free(block);
 }
 
-OVERRIDE void *reallocarray(void *block, size_t count, size_t size_bytes)
-{
-    return hak_reallocarray(block, count, size_bytes);
-}
-
 OVERRIDE void free_sized(void *block, size_t size_bytes)
 {
     hak_free_sized(block, size_bytes);
@@ -173,7 +168,7 @@ OVERRIDE int malloc_info(int options, FILE *stream)
 
 /* glibc exports its malloc under these names too. A program whose own malloc is a wrapper calls them, and its free then gets
  * the blocks of every function that it does not wrap. glibc has four more: `cfree`, above; __libc_reallocarray, which calls
- * realloc by its name; __libc_mallopt and __libc_mallinfo, which touch no block. */
+ * realloc by its name, as reallocarray.c does; __libc_mallopt and __libc_mallinfo, which touch no block. */
 OVERRIDE LIBC_OTHER_NAME(void *, malloc, size_t size_bytes);
 OVERRIDE LIBC_OTHER_NAME(void *, calloc, size_t count, size_t size_bytes);
 OVERRIDE LIBC_OTHER_NAME(void *, realloc, void *block, size_t size_bytes);

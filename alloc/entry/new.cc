@@ -4,6 +4,9 @@
 // When memory runs out, new calls the new_handler again and again until memory is found or the handler throws. If there
 // is no handler, new throws std::bad_alloc. The nothrow forms return NULL instead of throwing, also when the handler
 // throws. Other errors as in hak_aligned_alloc. Any thread.
+//
+// A program may replace some of the operators, often only new(size) and delete(pointer). The standard defines each other form by
+// one of these, so the forms here call what the program has.
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -148,6 +151,82 @@ static constexpr size_t bytes(Align a)
 
 #define OVERRIDE __attribute__((visibility("default")))
 
+// --- which operators the program replaces -------------------------------------------------------------------------------
+
+// The eight operators by which the standard defines the others, as they are below: a label, which no other definition hides.
+#define OWN(label, symbol)               \
+    __asm__(".set " #label ", " symbol); \
+    extern "C" [[gnu::visibility("hidden")]] const char label[]
+OWN(label_new, "_Znwm");
+OWN(label_new_aligned, "_ZnwmSt11align_val_t");
+OWN(label_new_array, "_Znam");
+OWN(label_new_array_aligned, "_ZnamSt11align_val_t");
+OWN(label_delete, "_ZdlPv");
+OWN(label_delete_aligned, "_ZdlPvSt11align_val_t");
+OWN(label_delete_array, "_ZdaPv");
+OWN(label_delete_array_aligned, "_ZdaPvSt11align_val_t");
+#undef OWN
+
+namespace {
+
+using New = void *(size_t);
+using NewAligned = void *(size_t, Align);
+using Delete = void(void *);
+using DeleteAligned = void(void *, Align);
+
+template <typename Function> bool is_at(Function *named, const char *label)
+{
+    return reinterpret_cast<const char *>(named) == label;
+}
+
+// Whether a call by name finds another operator. A program that takes an operator's address may give it one of its own, so all
+// eight are judged together: then calls by name only go round, and new and delete still match.
+[[gnu::noinline, gnu::cold]] bool find_replaced()
+{
+    return !is_at<New>(&::operator new, label_new) || !is_at<NewAligned>(&::operator new, label_new_aligned) ||
+           !is_at<New>(&::operator new[], label_new_array) ||
+           !is_at<NewAligned>(&::operator new[], label_new_array_aligned) ||
+           !is_at<Delete>(&::operator delete, label_delete) ||
+           !is_at<DeleteAligned>(&::operator delete, label_delete_aligned) ||
+           !is_at<Delete>(&::operator delete[], label_delete_array) ||
+           !is_at<DeleteAligned>(&::operator delete[], label_delete_array_aligned);
+}
+
+enum found { NOT_LOOKED, OWN, REPLACED };
+found found_last; // relaxed: each thread finds the same
+
+[[gnu::noinline, gnu::cold]] bool look()
+{
+    const found now = find_replaced() ? REPLACED : OWN;
+    __atomic_store_n(&found_last, now, __ATOMIC_RELAXED);
+    return now == REPLACED;
+}
+
+template <typename Named, typename Own>
+[[gnu::noinline, gnu::cold]] auto look_and_call(Named named, Own own) noexcept(noexcept(named()))
+{
+    const found last = __atomic_load_n(&found_last, __ATOMIC_RELAXED);
+    return last == REPLACED || look() ? named() : own();
+}
+
+// Calls `named` if the program has replaced an operator, and else `own`.
+template <typename Named, typename Own> inline auto call(Named named, Own own) noexcept(noexcept(named()))
+{
+    if (HAK_LIKELY(__atomic_load_n(&found_last, __ATOMIC_RELAXED) == OWN)) return own();
+    return look_and_call(named, own);
+}
+
+template <typename Named> [[gnu::noinline, gnu::cold]] void *null_if_thrown(Named named) noexcept
+{
+    try {
+        return named();
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+} // namespace
+
 OVERRIDE void *operator new(size_t n)
 {
     return throwing(n, 0, FAMILY_NEW);
@@ -158,28 +237,32 @@ OVERRIDE void *operator new(size_t n, Align a)
 }
 OVERRIDE void *operator new(size_t n, Nothrow) noexcept
 {
-    return not_throwing(n, 0, FAMILY_NEW);
+    return call([=]() noexcept { return null_if_thrown([=] { return ::operator new(n); }); },
+                [=]() noexcept { return not_throwing(n, 0, FAMILY_NEW); });
 }
 OVERRIDE void *operator new(size_t n, Align a, Nothrow) noexcept
 {
-    return not_throwing(n, bytes(a), FAMILY_NEW);
+    return call([=]() noexcept { return null_if_thrown([=] { return ::operator new(n, a); }); },
+                [=]() noexcept { return not_throwing(n, bytes(a), FAMILY_NEW); });
 }
 
 OVERRIDE void *operator new[](size_t n)
 {
-    return throwing(n, 0, FAMILY_NEW_ARRAY);
+    return call([=] { return ::operator new(n); }, [=] { return throwing(n, 0, FAMILY_NEW_ARRAY); });
 }
 OVERRIDE void *operator new[](size_t n, Align a)
 {
-    return throwing(n, bytes(a), FAMILY_NEW_ARRAY);
+    return call([=] { return ::operator new(n, a); }, [=] { return throwing(n, bytes(a), FAMILY_NEW_ARRAY); });
 }
 OVERRIDE void *operator new[](size_t n, Nothrow) noexcept
 {
-    return not_throwing(n, 0, FAMILY_NEW_ARRAY);
+    return call([=]() noexcept { return null_if_thrown([=] { return ::operator new[](n); }); },
+                [=]() noexcept { return not_throwing(n, 0, FAMILY_NEW_ARRAY); });
 }
 OVERRIDE void *operator new[](size_t n, Align a, Nothrow) noexcept
 {
-    return not_throwing(n, bytes(a), FAMILY_NEW_ARRAY);
+    return call([=]() noexcept { return null_if_thrown([=] { return ::operator new[](n, a); }); },
+                [=]() noexcept { return not_throwing(n, bytes(a), FAMILY_NEW_ARRAY); });
 }
 
 OVERRIDE void operator delete(void *p) noexcept
@@ -188,11 +271,11 @@ OVERRIDE void operator delete(void *p) noexcept
 }
 OVERRIDE void operator delete(void *p, Nothrow) noexcept
 {
-    release(p, FAMILY_NEW);
+    call([=]() noexcept { ::operator delete(p); }, [=]() noexcept { release(p, FAMILY_NEW); });
 }
 OVERRIDE void operator delete(void *p, size_t n) noexcept
 {
-    release_sized(p, n, FAMILY_NEW);
+    call([=]() noexcept { ::operator delete(p); }, [=]() noexcept { release_sized(p, n, FAMILY_NEW); });
 }
 OVERRIDE void operator delete(void *p, Align a) noexcept
 {
@@ -200,36 +283,39 @@ OVERRIDE void operator delete(void *p, Align a) noexcept
 }
 OVERRIDE void operator delete(void *p, Align a, Nothrow) noexcept
 {
-    release_aligned(p, bytes(a), FAMILY_NEW);
+    call([=]() noexcept { ::operator delete(p, a); }, [=]() noexcept { release_aligned(p, bytes(a), FAMILY_NEW); });
 }
 OVERRIDE void operator delete(void *p, size_t n, Align a) noexcept
 {
-    release_both(p, n, bytes(a), FAMILY_NEW);
+    call([=]() noexcept { ::operator delete(p, a); }, [=]() noexcept { release_both(p, n, bytes(a), FAMILY_NEW); });
 }
 
 OVERRIDE void operator delete[](void *p) noexcept
 {
-    release(p, FAMILY_NEW_ARRAY);
+    call([=]() noexcept { ::operator delete(p); }, [=]() noexcept { release(p, FAMILY_NEW_ARRAY); });
 }
 OVERRIDE void operator delete[](void *p, Nothrow) noexcept
 {
-    release(p, FAMILY_NEW_ARRAY);
+    call([=]() noexcept { ::operator delete[](p); }, [=]() noexcept { release(p, FAMILY_NEW_ARRAY); });
 }
 OVERRIDE void operator delete[](void *p, size_t n) noexcept
 {
-    release_sized(p, n, FAMILY_NEW_ARRAY);
+    call([=]() noexcept { ::operator delete[](p); }, [=]() noexcept { release_sized(p, n, FAMILY_NEW_ARRAY); });
 }
 OVERRIDE void operator delete[](void *p, Align a) noexcept
 {
-    release_aligned(p, bytes(a), FAMILY_NEW_ARRAY);
+    call([=]() noexcept { ::operator delete(p, a); },
+         [=]() noexcept { release_aligned(p, bytes(a), FAMILY_NEW_ARRAY); });
 }
 OVERRIDE void operator delete[](void *p, Align a, Nothrow) noexcept
 {
-    release_aligned(p, bytes(a), FAMILY_NEW_ARRAY);
+    call([=]() noexcept { ::operator delete[](p, a); },
+         [=]() noexcept { release_aligned(p, bytes(a), FAMILY_NEW_ARRAY); });
 }
 OVERRIDE void operator delete[](void *p, size_t n, Align a) noexcept
 {
-    release_both(p, n, bytes(a), FAMILY_NEW_ARRAY);
+    call([=]() noexcept { ::operator delete[](p, a); },
+         [=]() noexcept { release_both(p, n, bytes(a), FAMILY_NEW_ARRAY); });
 }
 
 // catch (...) above names these; weak, so that a C program need not have them.

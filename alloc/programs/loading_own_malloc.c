@@ -89,6 +89,11 @@ int main(void)
     check(is_own(text) && is_own(malloc(10)), "the program's malloc is not used");
     check(posix_memalign(&numbers, 64, 100) == 0 && is_own(numbers), "the program's posix_memalign is not used");
     free(text);
+    text = strcpy(malloc(10), "grown");
+    text = reallocarray(text, 100, 20); /* this function is left to libc, which calls realloc by its name */
+    check(text != NULL && is_own(text) && strcmp(text, "grown") == 0,
+          "reallocarray does not call the program's realloc");
+    free(text);
     for (int i = 0; i < 20; i++) {
         pthread_t thread;
         check(pthread_create(&thread, NULL, few_calls, NULL) == 0, "no thread");
