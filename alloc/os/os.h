@@ -122,15 +122,16 @@ int os_populate(void *start, size_t size_bytes);
 /* How many bytes of a range are resident; 0 where that cannot be known. size_bytes at most SUPERSLAB_BYTES. */
 size_t os_resident_bytes(void *start, size_t size_bytes);
 
-/* A write beyond the limit on file sizes is EFBIG, and also sends SIGXFSZ, which would end the program for a text of ours.
- * Between these two calls of one thread it waits, and the second takes it; but one that waited before is the program's. The
- * two functions below call them. */
-struct os_size_signal {
+/* A write beyond the limit on file sizes is EFBIG, and also sends SIGXFSZ; one to a pipe that nobody reads is EPIPE, and also
+ * sends SIGPIPE. Either would end the program for a text of ours. Between these two calls of one thread they wait, and the second
+ * takes what came; but one that waited before is the program's. The two functions below call them. */
+struct os_write_signals {
     uint64_t mask; /* of before */
-    bool is_held, waited;
+    uint64_t waited;
+    bool is_held;
 };
-struct os_size_signal os_size_signal_hold(void);
-void os_size_signal_release(const struct os_size_signal *held);
+struct os_write_signals os_write_signals_hold(void);
+void os_write_signals_release(const struct os_write_signals *held);
 
 /* Writes all of the bytes, in as many calls as that takes. Returns 0 or an errno value. Async-signal-safe. */
 int os_write_all(int fd, const void *bytes, size_t size_bytes);

@@ -333,21 +333,23 @@ size_t os_resident_bytes(void *start, size_t size_bytes)
     return bytes;
 }
 
-static const uint64_t size_signal_alone = 1ull << (SIGXFSZ - 1);
+static const uint64_t write_signals = 1ull << (SIGXFSZ - 1) | 1ull << (SIGPIPE - 1);
 
-struct os_size_signal os_size_signal_hold(void)
+struct os_write_signals os_write_signals_hold(void)
 {
-    struct os_size_signal held = {.waited = true}; /* where that cannot be known, it is left alone */
+    struct os_write_signals held = {.waited = write_signals}; /* if that cannot be known, they are left alone */
     uint64_t waiting = 0;
-    held.is_held = call_rt_sigprocmask(SIG_BLOCK, &size_signal_alone, &held.mask) == 0;
-    if (call_rt_sigpending(&waiting) == 0) held.waited = (waiting & size_signal_alone) != 0;
+    held.is_held = call_rt_sigprocmask(SIG_BLOCK, &write_signals, &held.mask) == 0;
+    if (call_rt_sigpending(&waiting) == 0) held.waited = waiting & write_signals;
     return held;
 }
 
-void os_size_signal_release(const struct os_size_signal *held)
+void os_write_signals_release(const struct os_write_signals *held)
 {
     const struct timespec at_once = {.tv_sec = 0};
-    if (held->is_held && !held->waited) call_rt_sigtimedwait(&size_signal_alone, &at_once);
+    const uint64_t sent = write_signals & ~held->waited;
+    /* A write that fails is the last, so one signal came at most. */
+    if (held->is_held && sent != 0) call_rt_sigtimedwait(&sent, &at_once);
     if (held->is_held) call_rt_sigprocmask(SIG_SETMASK, &held->mask, NULL);
 }
 
@@ -356,13 +358,13 @@ int os_write_all(int fd, const void *bytes, size_t size_bytes)
 {
     const char *at = bytes, *end = at + size_bytes;
     int error = 0;
-    const struct os_size_signal held = os_size_signal_hold();
+    const struct os_write_signals held = os_write_signals_hold();
     while (at < end && error == 0) {
         intptr_t count = call_write(fd, at, (size_t)(end - at));
         if (count > 0) at += count;
         else if (count != -EINTR) error = count == 0 ? EIO : (int)-count;
     }
-    os_size_signal_release(&held);
+    os_write_signals_release(&held);
     return error;
 }
 

@@ -173,12 +173,12 @@ const struct {
      },
      EINVAL},
     {"os_resident_bytes", SYS_mincore, [](auto &r) { return os_resident_bytes(r.used, 2 * PAGE_BYTES) == 0; }},
-    {"os_size_signal_hold", SYS_rt_sigprocmask, [](auto &) { return !os_size_signal_hold().is_held; }},
-    {"os_size_signal_release", SYS_rt_sigtimedwait,
+    {"os_write_signals_hold", SYS_rt_sigprocmask, [](auto &) { return !os_write_signals_hold().is_held; }},
+    {"os_write_signals_release", SYS_rt_sigtimedwait,
      [](auto &) {
          sigset_t mask;
-         const os_size_signal held = os_size_signal_hold();
-         os_size_signal_release(&held);
+         const os_write_signals held = os_write_signals_hold();
+         os_write_signals_release(&held);
          return held.is_held && pthread_sigmask(SIG_SETMASK, nullptr, &mask) == 0 && sigismember(&mask, SIGXFSZ) == 0;
      }},
     {"os_write_all", SYS_write, [](auto &) { return os_write_all(STDERR_FILENO, "lost", 4) == REFUSED; }},

@@ -77,40 +77,54 @@ TEST_F(OsWrite, WritesToTheEnd)
     errno = ERRNO_BEFORE;
 }
 
-// At the limit on file sizes they fail, and the signal that it sends does not come. One that the program blocks, and that
-// has come before, stays.
-TEST_F(OsWrite, TheLimitOnFileSizesIsAnError)
+// A write that also sends a signal fails, and the signal does not come: at the limit on file sizes, and to a pipe that nobody
+// reads. One that the program blocks, and that has come before, stays.
+TEST_F(OsWrite, AWriteThatSendsASignalIsAnError)
 {
-    for (bool waits : {false, true}) {
-        EXPECT_TRUE(test::in_child([waits] {
-            sigset_t one, mask, pending;
-            sigemptyset(&one);
-            sigaddset(&one, SIGXFSZ);
-            signal(SIGXFSZ, SIG_DFL);
-            pthread_sigmask(waits ? SIG_BLOCK : SIG_UNBLOCK, &one, nullptr);
-            if (waits) raise(SIGXFSZ);
-            char path[] = "/tmp/hakmem-limit-XXXXXX";
-            const int fd = mkstemp(path), standard_error = dup(STDERR_FILENO);
-            unlink(path);
-            rlimit before = {};
-            ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-            const rlimit limit = {1000, before.rlim_max};
-            ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-            const std::string text(1001, 'x');
-            errno = ERRNO_BEFORE;
-            EXPECT_EQ(os_write_all(fd, text.data(), text.size()), EFBIG);
-            EXPECT_EQ(errno, ERRNO_BEFORE);
-            dup2(fd, STDERR_FILENO);
-            os_write_error("lost", 4);
-            EXPECT_EQ(errno, ERRNO_BEFORE);
-            dup2(standard_error, STDERR_FILENO);
-            setrlimit(RLIMIT_FSIZE, &before);
-            EXPECT_EQ(lseek(fd, 0, SEEK_END), 1000) << "what there was room for";
-            pthread_sigmask(SIG_SETMASK, nullptr, &mask);
-            EXPECT_EQ(sigismember(&mask, SIGXFSZ), waits);
-            sigpending(&pending);
-            EXPECT_EQ(sigismember(&pending, SIGXFSZ), waits);
-        }));
-    }
+    struct {
+        int signal, error;
+        off_t room; // what is written
+    } const cases[] = {{SIGXFSZ, EFBIG, 1000}, {SIGPIPE, EPIPE, 0}};
+    for (const auto &[signal_number, error, room] : cases)
+        for (int waiting : {0, SIGXFSZ, SIGPIPE})
+            EXPECT_TRUE(test::in_child([&] {
+                sigset_t one, mask, pending;
+                sigemptyset(&one);
+                if (waiting != 0) sigaddset(&one, waiting);
+                for (int each : {SIGXFSZ, SIGPIPE}) signal(each, SIG_DFL);
+                pthread_sigmask(SIG_SETMASK, &one, nullptr);
+                if (waiting != 0) raise(waiting);
+                char path[] = "/tmp/hakmem-limit-XXXXXX";
+                int fd = mkstemp(path);
+                const int standard_error = dup(STDERR_FILENO);
+                unlink(path);
+                rlimit before = {};
+                ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+                const rlimit limit = {1000, before.rlim_max};
+                ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+                if (signal_number == SIGPIPE) {
+                    int ends[2];
+                    ASSERT_EQ(pipe(ends), 0);
+                    close(ends[0]);
+                    dup2(ends[1], fd);
+                    close(ends[1]);
+                }
+                const std::string text(1001, 'x');
+                errno = ERRNO_BEFORE;
+                EXPECT_EQ(os_write_all(fd, text.data(), text.size()), error);
+                EXPECT_EQ(errno, ERRNO_BEFORE);
+                dup2(fd, STDERR_FILENO);
+                os_write_error("lost", 4);
+                EXPECT_EQ(errno, ERRNO_BEFORE);
+                dup2(standard_error, STDERR_FILENO);
+                setrlimit(RLIMIT_FSIZE, &before);
+                if (room != 0) EXPECT_EQ(lseek(fd, 0, SEEK_END), room) << "what there was room for";
+                pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+                sigpending(&pending);
+                for (int each : {SIGXFSZ, SIGPIPE}) {
+                    EXPECT_EQ(sigismember(&mask, each), each == waiting) << each;
+                    EXPECT_EQ(sigismember(&pending, each), each == waiting) << each;
+                }
+            }));
     errno = ERRNO_BEFORE;
 }
