@@ -350,10 +350,14 @@ foreach(library hakmem hakmem-validate)
     # Each copy that exits while the call holds a lock takes a second.
     hakmem_add_preload_test(override/${library}-exit-anywhere-stats ${library} VARIABLES HAKMEM_STATS=json:${files}/exit
         PROGRAM $<TARGET_FILE:exit-program> $<IF:$<STREQUAL:${library},hakmem>,311,2999>)
-    hakmem_add_preload_test(override/${library}-misaligned ${library} PROGRAM $<TARGET_FILE:registers-program> stack)
-    hakmem_add_preload_test(override/${library}-floating ${library} VARIABLES HAKMEM_BACKGROUND=1 HAKMEM_GUARD_SAMPLE=1000
+    set(options HAKMEM_BACKGROUND=1 HAKMEM_GUARD_SAMPLE=1000
         HAKMEM_STATS=json:${files}/stats HAKMEM_STATS_SIGNAL=10 HAKMEM_PROFILE=${files}/profile,64K HAKMEM_PROFILE_SIGNAL=12
-        HAKMEM_PROFILE_STEP_MIB=1 PROGRAM $<TARGET_FILE:registers-program> floating)
+        HAKMEM_PROFILE_STEP_MIB=1)
+    hakmem_add_preload_test(override/${library}-misaligned ${library} PROGRAM $<TARGET_FILE:registers-program> stack)
+    hakmem_add_preload_test(override/${library}-misaligned-options ${library} VARIABLES ${options}
+        PROGRAM $<TARGET_FILE:registers-program> stack)
+    hakmem_add_preload_test(override/${library}-floating ${library} VARIABLES ${options}
+        PROGRAM $<TARGET_FILE:registers-program> floating)
   endif()
   # Each of these makes a call at the start fail.
   hakmem_add_preload_test(override/${library}-start-errno ${library} VARIABLES HAKMEM_STATS_SIGNAL=9
@@ -364,6 +368,16 @@ foreach(library hakmem hakmem-validate)
       PROGRAM $<TARGET_FILE:plain-program>)
   set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "step 2 failed")
 endforeach()
+
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64 AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  foreach(level 1 2 3)
+    set(test override/hakmem-validate-misaligned-report.${level})
+    add_test(NAME ${test} COMMAND sh -c "LD_PRELOAD='$<TARGET_FILE:hakmem-validate>' '$<TARGET_FILE:registers-program>' report; \
+        echo status $?")
+    set_tests_properties(${test} PROPERTIES LABELS unit TIMEOUT 60 ENVIRONMENT HAKMEM_FAILFAST_LEVEL=${level}
+        PASS_REGULAR_EXPRESSION "double_free.*next: .*status 134")
+  endforeach()
+endif()
 
 # --- ways of loading -------------------------------------------------------------------------------------------
 

@@ -105,6 +105,13 @@ enum { OWN_CALLS = !HAKMEM_FIBERS && !HAK_SANITIZE_ADDRESS && !HAK_SANITIZE_THRE
 #define HAK_NOINLINE __attribute__((noinline))
 #define HAK_COLD __attribute__((noinline, cold))
 #define HAK_NORETURN __attribute__((noreturn))
+/* Not inlined, and its stack is aligned as functions outside of the library want it: code without a compiler may call malloc on
+ * one that is aligned to 8 only. For what calls the program, libgcc, or functions of libc that keep vectors on the stack. */
+#ifdef __x86_64__
+#define HAK_ALIGNS_STACK __attribute__((noinline, force_align_arg_pointer))
+#else
+#define HAK_ALIGNS_STACK __attribute__((noinline))
+#endif
 /* For declarations of data: code reaches it directly, not through the global offset table, since nobody may override
  * it. */
 #define HAK_HIDDEN __attribute__((visibility("hidden")))

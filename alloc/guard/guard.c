@@ -75,7 +75,7 @@ static void slot_put(uint32_t index)
 
 /* --- blocks --------------------------------------------------------------------------------------------- */
 
-static HAK_NOINLINE void event_set(struct guard_event *event)
+static HAK_ALIGNS_STACK void event_set(struct guard_event *event)
 {
     void *frames[GUARD_FRAMES + 1]; /* one more for this function's own */
     int count = os_backtrace(frames, GUARD_FRAMES + 1);

@@ -43,7 +43,8 @@ void bound_callback_set(bound_callback_fn *new_callback, void *context)
     lock_release(LOCK_BOUND);
 }
 
-bool bound_ask(size_t wanted_bytes)
+/* The function that it calls is the program's. */
+HAK_ALIGNS_STACK bool bound_ask(size_t wanted_bytes)
 {
     if (HAK_MINE(is_asking)) return false;
     lock_acquire(LOCK_BOUND);

@@ -261,7 +261,7 @@ static struct scratch *scratch_take(void)
     return scratch;
 }
 
-static HAK_COLD struct profile_site *unwind_and_learn(uintptr_t frame, uintptr_t room_bytes)
+static HAK_COLD HAK_ALIGNS_STACK struct profile_site *unwind_and_learn(uintptr_t frame, uintptr_t room_bytes)
 {
     static struct site_modules modules; /* too large for small stacks; under the lock */
     struct scratch *scratch = scratch_take();

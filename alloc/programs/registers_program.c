@@ -2,13 +2,17 @@
  *
  *   floating   every exception of floating-point numbers traps, numbers are rounded down, subnormal ones are 0. Nothing is
  *              raised, and the state is as before. With options that sample, write and count
- *   stack      each public function is called on a stack that is aligned to 8 and not to 16, as code without a compiler does
+ *   stack      each public function is called on a stack that is aligned to 8 and not to 16, as code without a compiler does.
+ *              With the same options. The callback of a limit is called on an aligned one
+ *   report     a block is freed twice on such a stack, which the debug-validation library reports
  *
- * Both go through slow paths, in threads too. */
+ * The first two go through slow paths, in threads too. */
+#include <dlfcn.h>
 #include <fenv.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +73,33 @@ static void play(void)
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
 }
 
+/* A compiler relies on the frame's address. */
+static __attribute__((noinline)) bool is_aligned_here(size_t wanted_bytes, void *calls)
+{
+    (void)wanted_bytes;
+    ++*(int *)calls;
+    if ((uintptr_t)__builtin_frame_address(0) % 16 != 0) abort();
+    return false;
+}
+
+static void fail_at_a_limit(void)
+{
+    void (*limit_set)(size_t) = (void (*)(size_t))dlsym(RTLD_DEFAULT, "hak_limit_set");
+    void (*limit_callback)(bool (*)(size_t, void *), void *) =
+        (void (*)(bool (*)(size_t, void *), void *))dlsym(RTLD_DEFAULT, "hak_limit_callback");
+    if (limit_set == NULL || limit_callback == NULL) return;
+    enum { MIB = 1 << 20, BLOCKS = 10 };
+    void *blocks[BLOCKS];
+    int calls = 0;
+    limit_callback(is_aligned_here, &calls);
+    limit_set(80 * MIB);
+    for (int i = 0; i < BLOCKS; i++) blocks[i] = call((uintptr_t)malloc, 10 * MIB, 0);
+    if (calls == 0) abort();
+    for (int i = 0; i < BLOCKS; i++) call((uintptr_t)free, (size_t)blocks[i], 0);
+    limit_set(SIZE_MAX);
+    limit_callback(NULL, NULL);
+}
+
 static void raise_if_caught(int signal)
 {
     struct sigaction action;
@@ -81,6 +112,15 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "stack") == 0) {
         off = 0;
         play();
+        fail_at_a_limit();
+        raise_if_caught(SIGUSR1); /* HAKMEM_STATS_SIGNAL and HAKMEM_PROFILE_SIGNAL: files are written */
+        raise_if_caught(SIGUSR2);
+        play();
+    } else if (strcmp(argv[1], "report") == 0) {
+        off = 0;
+        void *block = malloc(100);
+        call((uintptr_t)free, (size_t)block, 0);
+        call((uintptr_t)free, (size_t)block, 0);
     } else {
         /* Of the control word of SSE: the exceptions, no mask for any, round down, flush to zero, subnormals are 0. */
         const uint32_t flags = 0x3f, traps = 0x2000 | 0x8040;

@@ -119,7 +119,8 @@ void failfast_kept_forget(void)
 /* --- the report ----------------------------------------------------------------------------------------------- */
 
 /* gate: a report of the debug-validation build */
-static HAK_COLD void report(enum failfast_kind kind, struct failfast_find *find, const char *detail, bool ends)
+static HAK_COLD HAK_ALIGNS_STACK void report(enum failfast_kind kind, struct failfast_find *find, const char *detail,
+                                             bool ends)
 {
     static char buffer[FAILFAST_REPORT_BYTES];
     struct text text = {buffer, sizeof buffer, 0};
@@ -159,7 +160,7 @@ static HAK_COLD void report(enum failfast_kind kind, struct failfast_find *find,
     atomic_store_explicit(&buffer_thread, 0, memory_order_release);
 }
 
-static HAK_NORETURN void end(enum failfast_kind kind, struct failfast_find *find, const char *detail)
+static HAK_NORETURN HAK_ALIGNS_STACK void end(enum failfast_kind kind, struct failfast_find *find, const char *detail)
 {
     report(kind, find, detail, true);
     abort();
