@@ -32,6 +32,7 @@ struct hooks {
     /* In every build, for cache/fork.c, so that one handler of fork serves all layers. In the child: */
     void (*own_after_fork)(void); /* marks heaps of the program's own that another thread was changing */
     void (*background_after_fork)(void); /* the library's thread is gone */
+    void (*background_end_with_first)(void); /* a thread ends: if it is the first, the library's ends too */
     void (*stats_write_due)(void); /* in every build: a slow path writes the files that are due */
     /* Under VALIDATE. */
     void (*heap_tick)(void); /* a thread is on a slow path of malloc or free */

@@ -47,6 +47,7 @@ void thread_end(void *value)
     (void)value; /* another C library may have set it: see end_key_make */
     struct tcache *self = tcache_self();
     if (self->state != THREAD_LIVE) return;
+    hooks.background_end_with_first(); /* libc frees blocks of its thread */
     if (VALIDATE) hooks.thread_before_end();
     self->state = THREAD_ENDED;
     watch_call(false);

@@ -97,16 +97,21 @@ static void set_thread(bool is_there)
     atomic_store_explicit(&writer_has_thread, is_there, memory_order_relaxed);
 }
 
+/* Under the lock. */
+static void end_thread(void)
+{
+    if (!has_thread) return;
+    writer_want(END_DUE);
+    own_thread_join(thread);
+    set_thread(false);
+    is_on = writes_files = false;
+}
+
 /* Replaces the thread by one that does what is wanted now. Under the lock. */
 static int change(bool rounds_wanted, bool files_wanted)
 {
-    if (has_thread) {
-        writer_want(END_DUE);
-        own_thread_join(thread);
-        set_thread(false);
-    }
+    end_thread();
     writes_files = files_wanted;
-    is_on = false;
     if (!rounds_wanted && !files_wanted) return 0;
     int error = own_thread_start(&thread, rounds_wanted ? run_rounds : run_files, NULL);
     if (error != 0) return error;
@@ -137,8 +142,17 @@ void background_end(void)
      * not taken: exit may have been called by a handler of a signal that came within malloc. */
     if (!atomic_load_explicit(&writer_has_thread, memory_order_relaxed)) return;
     lock_acquire(LOCK_BACKGROUND);
-    change(false, false);
+    end_thread();
     lock_release(LOCK_BACKGROUND);
+}
+
+/* A process whose first thread calls pthread_exit ends with the last thread that libc knows of, and this one is among those. From
+ * there on slow paths do its work. */
+void background_end_with_first(void)
+{
+    /* relaxed: see background_end. */
+    if (!atomic_load_explicit(&writer_has_thread, memory_order_relaxed) || call_gettid() != call_getpid()) return;
+    background_end();
 }
 
 bool background_is_on(void)

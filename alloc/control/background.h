@@ -8,7 +8,8 @@
  *
  * A forked child has no such thread; it may start one by hak_background(true). (The child of a fork may call little of
  * libc, and malloc is no place to start a thread. jemalloc decides likewise.) The thread ends when the library's
- * destructors run, so it does not outlive exit or dlclose. */
+ * destructors run, so it does not outlive exit or dlclose; and when the first thread of the process ends, since libc ends the
+ * process with its last thread, of which this would be one. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,6 +27,9 @@ void background_write_files(void);
 
 /* Ends the thread. What is due afterwards, slow paths write. Called at exit. */
 void background_end(void);
+
+/* Ends it if the calling thread, which ends, is the first of the process. */
+void background_end_with_first(void);
 
 /* In the child after fork. */
 void background_after_fork(void);

@@ -24,6 +24,7 @@ static void thread_after_fork(void)
 struct hooks hooks = {
     .own_after_fork = own_fork_child,
     .background_after_fork = background_after_fork,
+    .background_end_with_first = background_end_with_first,
     .stats_write_due = stats_write_due,
     .heap_tick = VALIDATE ? quarantine_sweep : NULL,
     .thread_before_end = VALIDATE ? quarantine_thread_ends : NULL,

@@ -335,6 +335,20 @@ static void children(void)
     use();
 }
 
+static void say_ended(void)
+{
+    dprintf(STDOUT_FILENO, "ended\n");
+}
+
+/* The process then ends with the last of the others, by exit. */
+static _Noreturn void main_ends(void)
+{
+    pthread_t thread;
+    atexit(say_ended);
+    for (int i = 0; i < 3; i++) check(pthread_create(&thread, NULL, use_in_thread, NULL) == 0, "no thread");
+    pthread_exit(NULL);
+}
+
 static void closed_descriptors(void)
 {
     use();
@@ -355,6 +369,7 @@ int main(int argc, char **argv)
     else if (strcmp(mode, "small-stacks") == 0) threads(100, STACK_BYTES, use_in_thread);
     else if (strcmp(mode, "many-threads") == 0) many_threads();
     else if (strcmp(mode, "children") == 0) children();
+    else if (strcmp(mode, "main-ends") == 0) main_ends();
     else if (strcmp(mode, "mappings-end") == 0) mappings_end();
     else if (strcmp(mode, "deny") == 0) run_denied(argv, file);
     else if (strcmp(mode, "denied-call") == 0) use(), threads(20, 0, use_in_thread);

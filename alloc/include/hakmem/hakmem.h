@@ -89,7 +89,8 @@ HAKMEM_API size_t hak_purge_all(void) HAKMEM_NOTHROW;
 /* Starts or ends the background thread, as HAKMEM_BACKGROUND=1 does at start. Each purge delay it gives back what idles:
  * free pages and cached mappings, what ended threads had cached, and what hak_purge_all can reach of threads that were
  * not in the allocator for two delays. It blocks every signal, holds no heap, allocates no block, and ends when the
- * library's destructors run. The child after fork has none, and may start one. Returns 0, or an errno value when the
+ * library's destructors run, or the first thread of the process does; started later than that, it keeps the process alive. The
+ * child after fork has none, and may start one. Returns 0, or an errno value when the
  * system refuses a thread. Starting it twice, or ending it when there is none, is no error. Not to be called while
  * another thread forks. (After jemalloc's background_thread.) */
 HAKMEM_API int hak_background(bool on) HAKMEM_NOTHROW;
