@@ -16,6 +16,7 @@
 #include "slab/slab.h"
 #include "superslab/kept.h"
 #include "superslab/pool.h"
+#include "superslab/pool_make.h"
 #include "superslab/purse.h"
 
 static void requeue(struct slab *slab, uint32_t class_index, void *context)

@@ -9,6 +9,7 @@ extern "C" {
 #include "os/os.h"
 #include "os/os_fault.h"
 #include "superslab/pagemap.h"
+#include "superslab/pool_make.h"
 }
 
 namespace {

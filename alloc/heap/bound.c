@@ -27,6 +27,7 @@
 #include "superslab/limit.h"
 #include "superslab/pagemap.h"
 #include "superslab/pool.h"
+#include "superslab/pool_make.h"
 #include "superslab/purge.h"
 
 /* --- the callback ------------------------------------------------------------------------------------ */

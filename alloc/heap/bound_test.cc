@@ -7,6 +7,7 @@ extern "C" {
 #include "heap/huge.h"
 #include "os/os_fault.h"
 #include "superslab/limit.h"
+#include "superslab/pool_make.h"
 }
 
 namespace {

@@ -58,12 +58,3 @@ struct pool_figures pool_figures(void);
 enum { POOL_TOP = UINT32_MAX / 2 };
 void pool_for_each(void (*visit)(struct superslab *superslab, void *context), void *context);
 void pool_for_each_below(uint32_t end, bool (*visit)(struct superslab *superslab, void *context), void *context);
-
-/* For the purge: gives up the address space of a superslab if all of it is free and clean. */
-void pool_release(struct superslab *superslab);
-
-/* Whether the pool takes from the system the pages that it needs, and no more (superslab.missing_pages), as it does for a
- * slab if the system refuses a whole superslab. pool_trim, for the purge, if it does, or if the superslab lacks pages: gives
- * up the address space of the pages that are free and clean. pool_be_frugal returns whether it did before. */
-bool pool_be_frugal(bool yes);
-void pool_trim(struct superslab *superslab);

@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "superslab/pool.h"
+#include "superslab/pool_make.h"
 #include "superslab/purge.h"
 }
 

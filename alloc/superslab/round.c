@@ -5,6 +5,7 @@
 #include "superslab/index.h"
 #include "superslab/kept.h"
 #include "superslab/pool.h"
+#include "superslab/pool_make.h"
 #include "superslab/purge.h"
 
 /* --- what one malloc or free may do ---------------------------------------------------------------- */

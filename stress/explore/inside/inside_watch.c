@@ -22,6 +22,7 @@
 #include "report/settings.h"
 #include "report/writer.h"
 #include "superslab/pool.h"
+#include "superslab/pool_make.h"
 #include "superslab/purge.h"
 
 void inside_level_set(int level)

@@ -7,6 +7,7 @@
 #include "superslab/kept.h"
 #include "superslab/pagemap.h"
 #include "superslab/pool.h"
+#include "superslab/pool_make.h"
 
 static struct superslab *full; /* all its pages are claimed */
 
