@@ -151,6 +151,15 @@ static constexpr size_t bytes(Align a)
 
 #define OVERRIDE __attribute__((visibility("default")))
 
+OVERRIDE void *operator new(size_t n, Nothrow) noexcept;
+OVERRIDE void *operator new(size_t n, Align a, Nothrow) noexcept;
+OVERRIDE void *operator new[](size_t n, Nothrow) noexcept;
+OVERRIDE void *operator new[](size_t n, Align a, Nothrow) noexcept;
+OVERRIDE void operator delete(void *p, Nothrow) noexcept;
+OVERRIDE void operator delete(void *p, Align a, Nothrow) noexcept;
+OVERRIDE void operator delete[](void *p, Nothrow) noexcept;
+OVERRIDE void operator delete[](void *p, Align a, Nothrow) noexcept;
+
 // --- which operators the program replaces -------------------------------------------------------------------------------
 
 // The eight operators by which the standard defines the others, as they are below: a label, which no other definition hides.
@@ -165,6 +174,19 @@ OWN(label_delete, "_ZdlPv");
 OWN(label_delete_aligned, "_ZdlPvSt11align_val_t");
 OWN(label_delete_array, "_ZdaPv");
 OWN(label_delete_array_aligned, "_ZdaPvSt11align_val_t");
+// The other twelve.
+OWN(label_new_nothrow, "_ZnwmRKSt9nothrow_t");
+OWN(label_new_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t");
+OWN(label_new_array_nothrow, "_ZnamRKSt9nothrow_t");
+OWN(label_new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t");
+OWN(label_delete_nothrow, "_ZdlPvRKSt9nothrow_t");
+OWN(label_delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t");
+OWN(label_delete_array_nothrow, "_ZdaPvRKSt9nothrow_t");
+OWN(label_delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t");
+OWN(label_delete_sized, "_ZdlPvm");
+OWN(label_delete_sized_aligned, "_ZdlPvmSt11align_val_t");
+OWN(label_delete_array_sized, "_ZdaPvm");
+OWN(label_delete_array_sized_aligned, "_ZdaPvmSt11align_val_t");
 #undef OWN
 
 namespace {
@@ -173,23 +195,53 @@ using New = void *(size_t);
 using NewAligned = void *(size_t, Align);
 using Delete = void(void *);
 using DeleteAligned = void(void *, Align);
+using NewNothrow = void *(size_t, Nothrow);
+using NewAlignedNothrow = void *(size_t, Align, Nothrow);
+using DeleteNothrow = void(void *, Nothrow);
+using DeleteAlignedNothrow = void(void *, Align, Nothrow);
+using DeleteSized = void(void *, size_t);
+using DeleteSizedAligned = void(void *, size_t, Align);
 
 template <typename Function> bool is_at(Function *named, const char *label)
 {
     return reinterpret_cast<const char *>(named) == label;
 }
 
+// How many of the eight a call by name finds here, and how many of the other twelve.
+[[gnu::noinline, gnu::cold]] int count_eight()
+{
+    return is_at<New>(&::operator new, label_new) + is_at<NewAligned>(&::operator new, label_new_aligned) +
+           is_at<New>(&::operator new[], label_new_array) +
+           is_at<NewAligned>(&::operator new[], label_new_array_aligned) +
+           is_at<Delete>(&::operator delete, label_delete) +
+           is_at<DeleteAligned>(&::operator delete, label_delete_aligned) +
+           is_at<Delete>(&::operator delete[], label_delete_array) +
+           is_at<DeleteAligned>(&::operator delete[], label_delete_array_aligned);
+}
+
+[[gnu::noinline, gnu::cold]] int count_twelve()
+{
+    return is_at<NewNothrow>(&::operator new, label_new_nothrow) +
+           is_at<NewAlignedNothrow>(&::operator new, label_new_aligned_nothrow) +
+           is_at<NewNothrow>(&::operator new[], label_new_array_nothrow) +
+           is_at<NewAlignedNothrow>(&::operator new[], label_new_array_aligned_nothrow) +
+           is_at<DeleteNothrow>(&::operator delete, label_delete_nothrow) +
+           is_at<DeleteAlignedNothrow>(&::operator delete, label_delete_aligned_nothrow) +
+           is_at<DeleteNothrow>(&::operator delete[], label_delete_array_nothrow) +
+           is_at<DeleteAlignedNothrow>(&::operator delete[], label_delete_array_aligned_nothrow) +
+           is_at<DeleteSized>(&::operator delete, label_delete_sized) +
+           is_at<DeleteSizedAligned>(&::operator delete, label_delete_sized_aligned) +
+           is_at<DeleteSized>(&::operator delete[], label_delete_array_sized) +
+           is_at<DeleteSizedAligned>(&::operator delete[], label_delete_array_sized_aligned);
+}
+
 // Whether a call by name finds another operator. A program that takes an operator's address may give it one of its own, so all
-// eight are judged together: then calls by name only go round, and new and delete still match.
+// eight are judged together: then calls by name only go round, and new and delete still match. If a call by name finds none of
+// the twenty here, who calls one has looked for it in this library, and means this one.
 [[gnu::noinline, gnu::cold]] bool find_replaced()
 {
-    return !is_at<New>(&::operator new, label_new) || !is_at<NewAligned>(&::operator new, label_new_aligned) ||
-           !is_at<New>(&::operator new[], label_new_array) ||
-           !is_at<NewAligned>(&::operator new[], label_new_array_aligned) ||
-           !is_at<Delete>(&::operator delete, label_delete) ||
-           !is_at<DeleteAligned>(&::operator delete, label_delete_aligned) ||
-           !is_at<Delete>(&::operator delete[], label_delete_array) ||
-           !is_at<DeleteAligned>(&::operator delete[], label_delete_array_aligned);
+    const int eight = count_eight();
+    return eight != 8 && (eight != 0 || count_twelve() != 0);
 }
 
 enum found { NOT_LOOKED, OWN, REPLACED };

@@ -193,6 +193,10 @@ static void use_library(void *library)
     loaded.free = (void (*)(void *))symbol(library, "free");
     use_loaded(NULL);
     threads(20, 0, use_loaded);
+    void *(*grow)(void *, size_t, size_t) = (void *(*)(void *, size_t, size_t))dlsym(library, "reallocarray");
+    char *block = grow != NULL ? grow(memset(loaded.malloc(100), 7, 100), 100, 1000) : NULL;
+    check(grow == NULL || (block != NULL && block[99] == 7), "the library's reallocarray of its own block");
+    loaded.free(block);
 }
 
 /* A library in a namespace of its own has its own C library, which numbers thread-specific keys as this program's does,

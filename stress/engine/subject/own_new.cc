@@ -71,10 +71,10 @@ void *own_take(std::size_t size_bytes, std::size_t align_bytes)
     return header + 1;
 }
 
-void *own_take_or_null(std::size_t size_bytes) noexcept
+void *own_take_or_null(std::size_t size_bytes, std::size_t align_bytes) noexcept
 {
     try {
-        return own_take(size_bytes, 0);
+        return own_take(size_bytes, align_bytes);
     } catch (const std::bad_alloc &) {
         return nullptr;
     }
@@ -118,11 +118,19 @@ void *operator new[](std::size_t size, std::align_val_t align)
 }
 void *operator new(std::size_t size, const std::nothrow_t &) noexcept
 {
-    return own_take_or_null(size);
+    return own_take_or_null(size, 0);
 }
 void *operator new[](std::size_t size, const std::nothrow_t &) noexcept
 {
-    return own_take_or_null(size);
+    return own_take_or_null(size, 0);
+}
+void *operator new(std::size_t size, std::align_val_t align, const std::nothrow_t &) noexcept
+{
+    return own_take_or_null(size, static_cast<std::size_t>(align));
+}
+void *operator new[](std::size_t size, std::align_val_t align, const std::nothrow_t &) noexcept
+{
+    return own_take_or_null(size, static_cast<std::size_t>(align));
 }
 
 void operator delete(void *block) noexcept
@@ -162,6 +170,14 @@ void operator delete(void *block, const std::nothrow_t &) noexcept
     own_give(block);
 }
 void operator delete[](void *block, const std::nothrow_t &) noexcept
+{
+    own_give(block);
+}
+void operator delete(void *block, std::align_val_t, const std::nothrow_t &) noexcept
+{
+    own_give(block);
+}
+void operator delete[](void *block, std::align_val_t, const std::nothrow_t &) noexcept
 {
     own_give(block);
 }
