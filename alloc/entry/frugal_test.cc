@@ -47,11 +47,16 @@ void live(std::vector<Slot> &slots, uint64_t seed, size_t rounds, hak_heap *own)
             ASSERT_TRUE(test::pattern_holds(slot.block, slot.size, slot.stamp, 1000)) << "seed " << seed;
             if (rng.below(4) != 0) hak_free(std::exchange(slot.block, nullptr));
         }
-        void *block = slot.block != nullptr ? hak_realloc(slot.block, size)
-                      : rng.below(3) == 0   ? hak_heap_malloc(own, size)
-                      : rng.below(3) == 0   ? hak_aligned_alloc(size_t{16} << rng.below(14), size)
-                                            : hak_malloc(size);
+        const size_t align = size_t{16} << rng.below(19); // up to 4 MiB
+        const bool is_aligned = slot.block == nullptr && rng.below(3) == 0;
+        const bool is_owned = rng.below(3) == 0;
+        void *block = slot.block != nullptr    ? hak_realloc(slot.block, size)
+                      : is_aligned && is_owned ? hak_heap_aligned_alloc(own, align, size)
+                      : is_aligned             ? hak_aligned_alloc(align, size)
+                      : is_owned               ? hak_heap_malloc(own, size)
+                                               : hak_malloc(size);
         ASSERT_NE(block, nullptr) << "seed " << seed << ", " << size << " bytes";
+        if (is_aligned) ASSERT_EQ(reinterpret_cast<uintptr_t>(block) % align, 0u) << "seed " << seed << ", " << size;
         slot = {static_cast<char *>(block), size, round};
         test::pattern_fill(block, size, round, 1000);
         if (rng.below(rounds / 8) == 0) hak_purge_all();

@@ -131,9 +131,11 @@ static char *part_map(size_t bytes, size_t align_bytes)
     if (start == NULL || pagemap_huge(start) == NULL) return start;
     os->release(start, bytes);
     start = pagemap_map(CELL_BYTES, CELL_BYTES);
-    if (start == NULL || bytes == CELL_BYTES) return start;
-    os->release(start, CELL_BYTES - bytes);
-    return start + CELL_BYTES - bytes;
+    if (start == NULL) return NULL;
+    const size_t before = (CELL_BYTES - bytes) & -align_bytes, behind = CELL_BYTES - bytes - before;
+    if (before != 0) os->release(start, before);
+    if (behind != 0) os->release(start + before + bytes, behind);
+    return start + before;
 }
 
 /* Takes from the system the pages that are needed, and no more, under the POOL lock. They become part of a superslab that
