@@ -95,6 +95,44 @@ TEST(FreshLimit, TheMapGrowsWithoutMprotect)
         }));
 }
 
+// A filter may refuse mmap with an address. What the kernel places near to its first mapping is entered without: the start has
+// reserved its tags and descriptors, wherever the slices end.
+TEST(FreshLimit, TheMapGrowsNearTheFirstMappingWithoutAddresses)
+{
+    SKIP_UNDER_SANITIZER("the map is reserved whole");
+    for (uintptr_t phase = 0; phase < 16; phase++)
+        EXPECT_TRUE(test::in_child([phase] {
+            static uintptr_t place;
+            static const os_ops *system_ops;
+            static int with_address;
+            const uintptr_t gib = (uintptr_t)1 << 30, first = ((uintptr_t)126 << 40) + phase * gib;
+            system_ops = os;
+            os_ops ops = *os;
+            ops.reserve = [](void *wanted, size_t bytes, size_t align_bytes) {
+                if (wanted == nullptr) return reinterpret_cast<void *>(place);
+                with_address++;
+                return system_ops->reserve(wanted, bytes, align_bytes);
+            };
+            ops.release = [](void *start, size_t bytes) {
+                return start == reinterpret_cast<void *>(place) ? 0 : system_ops->release(start, bytes);
+            };
+            os = &ops;
+            place = first;
+            ASSERT_EQ(pagemap_start(), 0);
+            EXPECT_GT(with_address, 0);
+            with_address = 0;
+            for (place = first + gib; place >= first - 6 * gib; place -= gib) {
+                auto *start = static_cast<char *>(pagemap_reserve(SUPERSLAB_BYTES, SUPERSLAB_BYTES));
+                ASSERT_EQ((uintptr_t)start, place);
+                pagemap_descriptor_set(start, &place);
+                pagemap_tag_set(start, SUPERSLAB_PAGES, CLASS_RUN);
+                EXPECT_EQ(pagemap_descriptor(start), (void *)&place);
+                EXPECT_EQ(with_address, 0) << (first - place) / gib;
+            }
+            os = system_ops;
+        }));
+}
+
 TEST(FreshLimit, FreedHugeMemoryServesSmallBlocksUnderALimit)
 {
     SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");

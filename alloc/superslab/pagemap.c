@@ -17,12 +17,16 @@ enum {
     LIMIT_SHARE = 16, /* of the process's limit on address space, a map that is reserved whole may take 1/16 */
     SHOWN_SHARE = 64, /* what is readable of a sparse one for the validating library's sake, 1/64 */
     GIB_SHIFT = 30,
-    SHOWN_MAX = 4,
+    SHOWN_MAX = 5,
     SPARSE_BITS = SPARSE_MAP ? FULL_BITS : 0, /* of a sparse map; 0: there is none */
 };
 
 static_assert(((size_t)PAGE_BYTES / sizeof(pagemap_tag_cell) << PAGE_SHIFT) == (size_t)1 << GIB_SHIFT,
               "a slice has the tags of a GiB");
+enum { /* of the tables: slices of tags stand before those of descriptors, and one of those has this many GiB */
+       TAG_SLICES = (size_t)1 << (FULL_BITS - GIB_SHIFT),
+       DESCRIPTOR_SLICE_GIB = (PAGE_BYTES / sizeof(void *) * (size_t)CELL_BYTES) >> GIB_SHIFT,
+};
 
 static pagemap_tag_cell boot_tags[1];
 
@@ -41,7 +45,7 @@ static uint64_t own[SLICES / 64 + 1];
 static size_t entering, caught;
 static uint32_t map_bits; /* 0 before start */
 static struct {
-    size_t first, end; /* slices of tags, so GiBs of addresses */
+    size_t first, end; /* slices; those of tags are GiBs of addresses */
 } shown[SHOWN_MAX];
 static bool is_trimmed; /* of `shown` only the first slice is left (LOCK_MAP) */
 static _Atomic(uintptr_t) window_next;
@@ -93,7 +97,7 @@ static char *sparse_place(void)
     return (char *)(((uintptr_t)FIRST_TIB << TIB_SHIFT) + (seed * 0x9e3779b97f4a7c15ull >> 32) % places * step);
 }
 
-/* Makes the tags readable from one GiB of addresses to another, without what is so already at either end. */
+/* Reserves slices for good, without what is so already at either end, and makes them readable if they are of tags. */
 static int show(char *start, size_t first, size_t end)
 {
     uint32_t at = 0;
@@ -104,18 +108,22 @@ static int show(char *start, size_t first, size_t end)
     if (first >= end) return 0;
     char *slices = start + first * PAGE_BYTES;
     if (os->reserve(slices, (end - first) * PAGE_BYTES, PAGE_BYTES) == NULL) return ENOMEM;
-    int error = os->expose(slices, (end - first) * PAGE_BYTES);
+    int error = first < TAG_SLICES ? os->expose(slices, (end - first) * PAGE_BYTES) : 0;
     if (error != 0 && os->release(slices, (end - first) * PAGE_BYTES) == 0) return error;
     shown[at].first = first;
     shown[at].end = end; /* also where it is reserved only: then it is ours to back, and no more */
     return error;
 }
 
-static void show_around(char *start, const void *address, size_t before, size_t behind)
+/* With the descriptors too, a heap that grows there asks for no more addresses of our choice. */
+static void show_around(char *start, const void *address, size_t before, size_t behind, bool is_heap)
 {
-    size_t gib = (uintptr_t)address >> GIB_SHIFT, end = (size_t)1 << (FULL_BITS - GIB_SHIFT);
-    if (gib >= end) return;
-    show(start, gib > before ? gib - before : 0, end - gib > behind ? gib + behind : end);
+    const size_t gib = (uintptr_t)address >> GIB_SHIFT, first = gib > before ? gib - before : 0;
+    const size_t end = gib + behind < TAG_SLICES ? gib + behind : TAG_SLICES;
+    if (gib >= TAG_SLICES) return;
+    show(start, first, end);
+    if (is_heap)
+        show(start, TAG_SLICES + first / DESCRIPTOR_SLICE_GIB, TAG_SLICES + (end - 1) / DESCRIPTOR_SLICE_GIB + 1);
 }
 
 /* The tables are mapped as they are backed. So that free of a foreign pointer finds 0 all the same, the tags of what a
@@ -134,9 +142,9 @@ static int sparse_reserve(void)
     if (error != 0) return error;
     void *placed = os->reserve(NULL, PAGE_BYTES, PAGE_BYTES);
     if (placed != NULL) os->release(placed, PAGE_BYTES);
-    if (placed != NULL) show_around(start, placed, before, PLACED_BEHIND);
-    show_around(start, (const void *)os_program_address(), 0, PROGRAM);
-    show_around(start, (const void *)os_stack_address(), STACK, 1);
+    if (placed != NULL) show_around(start, placed, before, PLACED_BEHIND, true);
+    show_around(start, (const void *)os_program_address(), 0, PROGRAM, false);
+    show_around(start, (const void *)os_stack_address(), STACK, 1, false);
     map_begin(start, FULL_BITS);
     return 0;
 }

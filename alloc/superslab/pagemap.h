@@ -110,8 +110,8 @@ bool pagemap_was_ours(const void *address);
 void *pagemap_reserve(size_t size_bytes, size_t align_bytes);
 void *pagemap_map(size_t size_bytes, size_t align_bytes);
 
-/* Gives back the address space of tags that are readable and were never written, all but the first GiB's. Then free of a
- * foreign pointer may fault. */
+/* Gives back what the start has reserved of the tables and nothing was written to, all but the tags of the first GiB. Then free
+ * of a foreign pointer may fault. */
 void pagemap_trim(void);
 
 /* The process's limit on address space (RLIMIT_AS) when the map was made; UINT64_MAX: none. */

@@ -115,7 +115,7 @@ static struct superslab *superslab_around(char *base)
     return NULL;
 }
 
-static char *part_last; /* where the last part begins; others may have the place now (POOL lock) */
+static char *part_last; /* the start of the last part; the place may be another's now (POOL lock) */
 
 /* Maps pages that lie in one cell of the page map: below the last part, if they are free and the cell still is a superslab's.
  * Elsewhere a huge mapping may begin in the cell; then in a cell that is free. */
