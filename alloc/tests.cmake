@@ -12,7 +12,7 @@ set(TESTS
     cache/visit_test.cc
     heap/bound_test.cc heap/calloc_test.cc heap/fault_test.cc heap/huge_cache_test.cc heap/huge_test.cc heap/large_test.cc heap/limit_test.cc heap/own_fork_test.cc heap/own_limit_test.cc heap/own_test.cc
     heap/realloc_test.cc heap/swings_test.cc
-    control/background_test.cc control/options_test.cc control/stats_test.cc control/stats_write_test.cc
+    control/amount_test.cc control/background_test.cc control/options_test.cc control/stats_test.cc control/stats_write_test.cc
     debug/describe_test.cc debug/inspect_test.cc
     report/modules_test.cc crash/bounds_test.cc crash/crash_modules_test.cc crash/crash_stack_test.cc crash/record_write_test.cc
     entry/api_test.cc entry/cxx_test.cc entry/errno_test.cc entry/failure_test.cc entry/filter_test.cc entry/frugal_test.cc entry/fork_every_step_test.cc entry/overcommit_test.cc

@@ -72,7 +72,7 @@ TEST_F(OsLinux, ReserveLeavesNothingBesideIt)
     errno = ERRNO_BEFORE;
 }
 
-// If a first mapping was not aligned, it is gone before a longer one is made: at the limit there is room for one alone.
+// If a first mapping was not aligned, it is gone before a longer one is made: at the limit there is room for only one.
 TEST_F(OsLinux, ReserveNeedsNoMoreThanTheAlignmentBeside)
 {
     SKIP_UNDER_SANITIZER("it needs terabytes of address space itself");

@@ -18,7 +18,7 @@ static_assert(SLAB_PAGES_MAX * PAGE_BYTES / (PAGE_BYTES / SLAB_BLOCKS_MIN) <= BL
 /* The layout of a slab: its blocks, and the system's pages that they lie on. */
 struct layout {
     struct slab *slab;
-    char *start; /* where the slab's pages begin */
+    char *start; /* of the slab's pages */
     uint32_t colour; /* bytes from start to the first block: less than a page of the system */
     uint32_t block_bytes;
     uint32_t os_bytes;
