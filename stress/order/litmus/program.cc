@@ -11,7 +11,7 @@
 namespace stress::order {
 namespace {
 
-constexpr const char *kOrders[] = {"rlx", "con", "acq", "rel", "ar", "sc", "na"};
+constexpr const char *kOrderWords[] = {"rlx", "con", "acq", "rel", "ar", "sc", "na"};
 
 [[noreturn]] void no_step(const std::string &step)
 {
@@ -20,8 +20,8 @@ constexpr const char *kOrders[] = {"rlx", "con", "acq", "rel", "ar", "sc", "na"}
 
 unsigned order_of(const std::string &word, const std::string &step)
 {
-    for (unsigned i = 0; i < std::size(kOrders); ++i)
-        if (word == kOrders[i]) return i;
+    for (unsigned i = 0; i < std::size(kOrderWords); ++i)
+        if (word == kOrderWords[i]) return i;
     no_step(step);
 }
 
@@ -187,7 +187,7 @@ std::string litmus_print(const LitmusProgram &program)
         if (&thread != program.data()) text += " | ";
         for (const LitmusStep &step : thread) {
             if (&step != thread.data()) text += "; ";
-            const std::string order = std::string(" ") + kOrders[step.order], failure = kOrders[step.failure];
+            const std::string order = std::string(" ") + kOrderWords[step.order], failure = kOrderWords[step.failure];
             const std::string name = litmus_locations()[step.location].name;
             std::string value = number(step.value);
             if (step.from_register >= 0)
