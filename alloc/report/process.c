@@ -13,10 +13,13 @@
 static uint64_t start_ms;
 static struct process_memory kept_memory;
 static int number; /* 0: not asked for */
+static char start_name[PROCESS_NAME_BYTES];
 
 void process_start(void)
 {
     start_ms = os_now_ms();
+    start_name[0] = '\0';
+    process_name(start_name);
 }
 
 /* The child of a program that never asked makes no call. */
@@ -39,7 +42,7 @@ int process_number(void)
 void process_name(char name[PROCESS_NAME_BYTES])
 {
     static const char kept[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-";
-    const char *whole = program_invocation_short_name;
+    const char *whole = start_name[0] != '\0' ? start_name : program_invocation_short_name;
     size_t length = 0;
     for (; whole != NULL && whole[length] != '\0' && length < PROCESS_NAME_BYTES - 1; length++)
         name[length] = strchr(kept, whole[length]) != NULL ? whole[length] : '_';

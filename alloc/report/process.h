@@ -7,7 +7,7 @@
 
 enum { PROCESS_NAME_BYTES = 64, PROCESS_TIME_BYTES = 32 };
 
-/* At the start of the process: from now on its age counts. */
+/* At the start of the process: from now on its age counts, and its name stays. */
 void process_start(void);
 
 /* In the child after fork. */
@@ -16,8 +16,9 @@ void process_after_fork(void);
 /* The process's number. A child that did not come from fork(), of vfork() or of clone(), has its parent's. */
 int process_number(void);
 
-/* The name by which the program was called, without folders. What is not a letter, a digit or one of ._+- is a _, so that
- * it may be a part of a file's name, of JSON and of a label. */
+/* The name by which the program was called, without folders: that of the start, since servers write what they do over it
+ * ("nginx: worker process"). What is not a letter, a digit or one of ._+- is a _, so that it may be a part of a file's
+ * name, of JSON and of a label. */
 void process_name(char name[PROCESS_NAME_BYTES]);
 
 /* The time of day, as 2026-11-27T20:10:03Z; the same of seconds since 1970. */
