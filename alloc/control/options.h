@@ -1,6 +1,6 @@
 /* options.h: the options in the environment, read once at start, without allocating. X(variable, default, low, high,
  * text) is the only list: the parser, `hak_stats_print` and the table in docs/use.md use it. The debug-validation build
- * has two more, which it must know earlier than these: report/settings.h. Not numbers, and read
+ * has four more, which it must know earlier than these: report/settings.h. Not numbers, and read
  * elsewhere: HAKMEM_CRASH_DIR (crash/crash.c), HAKMEM_LIMIT, HAKMEM_LIMIT_SOFT and HAKMEM_PREWARM (control/amount.h),
  * HAKMEM_PROFILE, and the targets of HAKMEM_STATS (control/stats_write.h). */
 #pragma once

@@ -246,6 +246,27 @@ TEST(Options, EachDelayBesideEachCache)
                 });
 }
 
+// The figures name each option that is set to another value than its default, and no other.
+TEST(Options, ThoseThatAreSetAreInTheFigures)
+{
+    const auto option_lines = [] {
+        const std::string printed = test::printed(hak_stats_print);
+        std::string found;
+        for (size_t at = 0; (at = printed.find("hakmem: option ", at)) != printed.npos; at++)
+            if (printed.compare(at, 23, "hakmem: option FAILFAST") != 0)
+                found += printed.substr(at + 15, printed.find(' ', at + 15) - at - 15) + " ";
+        return found;
+    };
+    reading({}, [&](const std::string &) { EXPECT_EQ(option_lines(), ""); });
+#define X(name, standard, low, high, text)                                                    \
+    for (uint64_t value : {uint64_t{low}, uint64_t{standard}, uint64_t{low} + 1})             \
+        reading({"HAKMEM_" #name "=" + std::to_string(value)}, [&](const std::string &) {     \
+            EXPECT_EQ(option_lines(), value == uint64_t{standard} ? "" : #name " ") << value; \
+        });
+    OPTIONS(X)
+#undef X
+}
+
 TEST(Options, TheyTakeEffect)
 {
     reading({"HAKMEM_PURGE_DELAY_MS=0", "HAKMEM_HUGE_CACHE_MIB=0"}, [](const std::string &) {

@@ -81,6 +81,13 @@ static void print_whole(struct output *out, const struct hak_stats *stats)
     print_amount(out, "resident, peak", memory.resident_peak_bytes, "");
 }
 
+/* Only what is set: a program that starts many others, as a shell does, prints each of these lines for each. */
+static void print_option(struct output *out, enum option option, const char *name, uint64_t standard, const char *text)
+{
+    const unsigned long long value = option_value(option);
+    if (value != standard) output_print(out, "hakmem: option %-16s %8llu  %s\n", name, value, text);
+}
+
 void stats_print(struct output *out)
 {
     struct hak_stats stats;
@@ -103,8 +110,7 @@ void stats_print(struct output *out)
     }
     if (limit_get() != SIZE_MAX) print_amount(out, "limit", limit_get(), "");
     if (limit_soft_get() != SIZE_MAX) print_amount(out, "limit, soft", limit_soft_get(), "");
-#define X(name, standard, low, high, text) \
-    output_print(out, "hakmem: option %-16s %8llu  %s\n", #name, (unsigned long long)option_value(OPTION_##name), text);
+#define X(name, standard, low, high, text) print_option(out, OPTION_##name, #name, standard, text);
     OPTIONS(X)
 #undef X
     if (VALIDATE) failfast_settings_print(out);
