@@ -309,11 +309,8 @@ static void say_refused(int error)
     struct text text = {line, sizeof line - 1, 0};
     text_add(&text, "hakmem: HAKMEM_STATS: ");
     text_add(&text, target_name);
-    text_add(&text, " cannot be written");
-    if (os_error_name(error) != NULL) {
-        text_add(&text, ", ");
-        text_add(&text, os_error_name(error));
-    }
+    text_add(&text, " cannot be written: ");
+    text_add_error(&text, error);
     line[text.length++] = '\n';
     os_write_all(first_error_fd(), line, text.length); /* there is nobody to tell of an error */
 }

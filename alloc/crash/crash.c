@@ -52,18 +52,6 @@ static unsigned records; /* number written; only the writer uses it */
 
 /* --- text ------------------------------------------------------------------------------------------------- */
 
-/* Adds "ENOSPC (No space left on device)". Does not use the locale, which could allocate. */
-static void add_error(struct text *text, int error)
-{
-    const char *name = os_error_name(error), *what = os_error_text(error);
-    text_add(text, name != NULL ? name : "error ");
-    if (name == NULL) text_add_number(text, (uint64_t)error);
-    if (what == NULL) return;
-    text_add(text, " (");
-    text_add(text, what);
-    text_add(text, ")");
-}
-
 static void say(struct text *text)
 {
     text_add(text, "\n");
@@ -142,7 +130,7 @@ static void report(int signal_number, const siginfo_t *info, const void *signal_
         text_add(&line, "; no report: ");
         text_add(&line, path);
         text_add(&line, " cannot be written: ");
-        add_error(&line, error);
+        text_add_error(&line, error);
     }
     say(&line);
 }
@@ -355,7 +343,7 @@ void crash_start(void)
     text_add(&line, "hakmem: HAKMEM_CRASH_DIR=");
     text_add(&line, dir);
     text_add(&line, ": ");
-    add_error(&line, error);
+    text_add_error(&line, error);
     text_add(&line, "; no crash will be reported: name a directory that this program may write to");
     say(&line);
 }

@@ -233,12 +233,10 @@ void profile_dump_next(const char *why)
     int error = write_file(path);
     if (error != 0) {
         text = (struct text){.bytes = line, .size = sizeof line};
-        text_add(&text, "hakmem: HAKMEM_PROFILE: the file cannot be written: ");
+        text_add(&text, "hakmem: HAKMEM_PROFILE: ");
         text_add(&text, path);
-        if (os_error_name(error) != NULL) {
-            text_add(&text, ", ");
-            text_add(&text, os_error_name(error));
-        }
+        text_add(&text, " cannot be written: ");
+        text_add_error(&text, error);
         text_add(&text, "\n");
         os_write_error(text.bytes, text.length);
     }

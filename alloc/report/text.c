@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "os/libc.h"
+
 void text_add_bytes(struct text *text, const char *more, size_t bytes)
 {
     size_t room = text->size - text->length;
@@ -48,6 +50,17 @@ void text_add_signed(struct text *text, int64_t number)
 {
     if (number < 0) text_add(text, "-");
     text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
+void text_add_error(struct text *text, int error)
+{
+    const char *name = os_error_name(error), *what = os_error_text(error);
+    text_add(text, name != NULL ? name : "error ");
+    if (name == NULL) text_add_number(text, (uint64_t)error);
+    if (what == NULL) return;
+    text_add(text, " (");
+    text_add(text, what);
+    text_add(text, ")");
 }
 
 void text_add_word(struct text *text, const char *word)

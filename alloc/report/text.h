@@ -22,5 +22,8 @@ void text_add_signed(struct text *text, int64_t number);
 /* Adds a number as 0x and as few digits as it needs. */
 void text_add_hex(struct text *text, uint64_t number);
 
+/* Adds an errno value as "ENOSPC (No space left on device)". Does not use the locale, which could allocate. */
+void text_add_error(struct text *text, int error);
+
 /* Adds a word, quoted where needed so that a shell takes it as one word. */
 void text_add_word(struct text *text, const char *word);
