@@ -114,6 +114,7 @@ static void explain(struct text *text, uint32_t kind, struct failfast_find *find
     struct failfast_event finder, below = {.count = 0};
     const void *user = address;
     trace_here(&finder);
+    if (kind == FAILFAST_leak) finder.count = 0; /* the end of the process: its calls say nothing of the block */
     add_finder(text, &finder);
     add_block(text, &at);
     find->kind = at.kind;

@@ -7,6 +7,7 @@
 
 #include "debug/trace.h"
 #include "os/call.h"
+#include "report/settings.h"
 #include "report/text.h"
 
 enum { COMMAND_BYTES_MAX = 2048, ENTRY_BYTES_MAX = 512 };
@@ -80,11 +81,18 @@ static void add_debugger(struct text *text, const char *preload)
     text_add(text, " -ex run --args");
 }
 
+/* The kinds leak and never_written are found only with the variable that asks for them. */
 static void add_again(struct text *text, const char *preload)
 {
     if (preload != NULL) {
         text_add(text, "LD_PRELOAD=");
         text_add_word(text, preload);
+        text_add(text, " ");
+    }
+    if (failfast_wants_leaks()) text_add(text, "HAKMEM_FAILFAST_LEAKS=1 ");
+    if (failfast_fill() >= 0) {
+        text_add(text, "HAKMEM_FAILFAST_FILL=");
+        text_add_number(text, (uint64_t)failfast_fill());
         text_add(text, " ");
     }
     text_add(text, "HAKMEM_FAILFAST_LEVEL=3");
