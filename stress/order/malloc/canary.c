@@ -1,9 +1,16 @@
 /* canary.c: a malloc of one list under one lock, for the tests of hakmem-order. With CANARY_RELAXED the lock is released with
- * relaxed order: on x86 it works, and C11 lets the next holder see the list as it was before. */
+ * relaxed order: on x86 it works, and C11 lets the next holder see the list as it was before. With CANARY_LEAVING,
+ * and linked without -Bsymbolic, its calloc calls the malloc of libc. */
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#ifdef CANARY_LEAVING
+#define CANARY_CALL __attribute__((noinline))
+#else
+#define CANARY_CALL
+#endif
 
 #ifdef CANARY_RELAXED
 #define CANARY_UNLOCK memory_order_relaxed
@@ -33,7 +40,7 @@ static void release_lock(void)
     atomic_store_explicit(&lock, 0, CANARY_UNLOCK);
 }
 
-void *canary_malloc(size_t bytes) __asm__("malloc");
+CANARY_CALL void *canary_malloc(size_t bytes) __asm__("malloc");
 void canary_free(void *block) __asm__("free");
 void *canary_calloc(size_t count, size_t bytes) __asm__("calloc");
 void *canary_realloc(void *block, size_t bytes) __asm__("realloc");

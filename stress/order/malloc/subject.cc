@@ -24,6 +24,32 @@ bool is_own(void *function)
     return dladdr(reinterpret_cast<void *>(&dlsym), &of_libc) == 0 || of_function.dli_fbase != of_libc.dli_fbase;
 }
 
+const ElfW(Dyn) * entry(const link_map &map, ElfW(Sxword) tag)
+{
+    for (const auto *at = map.l_ld; at->d_tag != DT_NULL; ++at)
+        if (at->d_tag == tag) return at;
+    return nullptr;
+}
+
+// A function that the library defines and calls, while its call reaches libc's: the program's libc comes before it. Its
+// calloc then takes blocks of libc's malloc, and its free breaks libc's heap. nullptr: none.
+const char *leads_to_libc()
+{
+    link_map *map = nullptr;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return nullptr;
+    const auto *table = entry(*map, DT_JMPREL), *bytes = entry(*map, DT_PLTRELSZ), *symbols = entry(*map, DT_SYMTAB),
+               *names = entry(*map, DT_STRTAB);
+    if (table == nullptr || bytes == nullptr || symbols == nullptr || names == nullptr) return nullptr;
+    const auto *calls = reinterpret_cast<const ElfW(Rela) *>(table->d_un.d_ptr);
+    for (std::size_t i = 0; i < bytes->d_un.d_val / sizeof *calls; ++i) {
+        const auto &symbol = reinterpret_cast<const ElfW(Sym) *>(symbols->d_un.d_ptr)[ELF64_R_SYM(calls[i].r_info)];
+        void *reached = *reinterpret_cast<void **>(map->l_addr + calls[i].r_offset);
+        if (symbol.st_shndx != SHN_UNDEF && !is_own(reached))
+            return reinterpret_cast<const char *>(names->d_un.d_ptr) + symbol.st_name;
+    }
+    return nullptr;
+}
+
 // Where the library of this function has its variables.
 void find_variables(void *function, Subject &subject)
 {
@@ -93,6 +119,8 @@ std::string subject_load(const std::string &path, Subject &subject)
     if (instrumented_begun == begun_before)
         return path + " was not compiled with -fsanitize=thread, so no access of it would be seen: see "
                       "docs/test-your-malloc.md";
+    if (const char *name = leads_to_libc())
+        return path + " defines " + name + ", but its own calls of it reach libc's: link it with -Wl,-Bsymbolic";
     subject.path = path;
     subject.scenarios = static_cast<const order_scenario *>(subject_symbol("order_scenarios"));
     for (const char *prefix : {"", "mi_", "rp", "hak_"}) {
