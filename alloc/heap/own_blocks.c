@@ -143,13 +143,13 @@ size_t own_give_back_unused(struct hak_heap *heap)
     return slab_trim_all(&heap->owner);
 }
 
-/* Whether the heap may have this much more, after it has given back what lies free in it. It does that again when a 256th
+/* Whether the heap may have this much more, after it has given back what lies free in it. It does that again when a 16th
  * of its limit more lies free than it could give back last: a program that frees a block at each NULL pays for little. */
 static bool make_room(struct hak_heap *heap, size_t bytes)
 {
     if (has_room(heap, bytes)) return true;
     drain(heap);
-    size_t free_bytes = heap->binned_bytes + owner_idle_bytes(&heap->owner), least_bytes = heap->limit_bytes >> 8;
+    size_t free_bytes = heap->binned_bytes + owner_idle_bytes(&heap->owner), least_bytes = heap->limit_bytes >> 4;
     if (free_bytes < heap->kept_bytes) heap->kept_bytes = free_bytes;
     if (free_bytes == 0 || (heap->kept_bytes > 0 && free_bytes - heap->kept_bytes < least_bytes)) return false;
     own_give_back_unused(heap);

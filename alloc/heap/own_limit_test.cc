@@ -1,6 +1,7 @@
 // own_limit_test.cc: heaps of the program's own at their limit, and where the system has no memory.
 #include "heap/own_test_support.h"
 
+#include <deque>
 #include <unistd.h>
 
 extern "C" {
@@ -99,6 +100,44 @@ TEST_F(OwnLimit, WhatLiesFreeAndTheRoomThatIsThereMakeABlock)
     hak_free(rest);
     expect_empty(heap);
     hak_heap_destroy(heap);
+}
+
+// A cache that evicts its oldest block when malloc fails: few calls to the system are made for it, and it holds most of what it may.
+TEST_F(OwnLimit, WhatIsEvictedServesTheNextBlock)
+{
+    if (VALIDATE) GTEST_SKIP() << "a freed block is in the quarantine";
+    for (auto [least, most] : {std::pair{16, 2000}, {1000, 8000}, {1000, 30000}}) {
+        constexpr size_t LIMIT = 32 * test::MIB;
+        constexpr int INSERTS = 6000;
+        hak_heap *heap = hak_heap_new();
+        hak_heap_limit_set(heap, LIMIT);
+        test::Rng rng(test::seed());
+        std::deque<void *> cache;
+        uint64_t live_least = LIMIT;
+        bool is_full = false;
+        size_t size = rng.between(least, most);
+        for (int inserts = 0; inserts < INSERTS;) {
+            void *block = hak_heap_malloc(heap, size);
+            if (block != nullptr) {
+                cache.push_back(block);
+                size = rng.between(least, most);
+                if (is_full && ++inserts % 100 == 0) live_least = std::min(live_least, own_figures_of(heap).used_bytes);
+                continue;
+            }
+            if (!is_full) os_fault_install(UINT64_MAX, false); // counts
+            is_full = true;
+            hak_free(cache.front());
+            cache.pop_front();
+        }
+        const uint64_t calls = os_fault_remove();
+        printf("%d to %d bytes: %zu calls in %d inserts, at least %zu KiB live\n", least, most, (size_t)calls, INSERTS,
+               (size_t)live_least >> 10);
+        EXPECT_LE(calls, INSERTS * 2u / 5);
+        EXPECT_GE(live_least, LIMIT / 100 * 90);
+        for (void *block : cache) hak_free(block);
+        expect_empty(heap);
+        hak_heap_destroy(heap);
+    }
 }
 
 // Every call to the system fails once, or for ever from then on, until all of it runs without a failure.
