@@ -22,6 +22,7 @@ int conform_main(int argc, char **argv)
         }
     }
     conform::ConformOptions options;
+    options.program = argv[0];
     options.allocator = arguments.allocator;
     options.list = arguments.list;
     options.only = arguments.only;

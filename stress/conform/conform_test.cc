@@ -216,8 +216,8 @@ TEST(ConformEvidence, OfACrash)
     EXPECT_EQ(check["detail"], "ended by SIGABRT, in malloc_usable_size(NULL)");
     EXPECT_THAT(evidence_of(check), testing::ContainsRegex("thread [0-9]+, which crashed:"));
     EXPECT_THAT(evidence_of(check), HasSubstr("in malloc_usable_size () from "));
-    EXPECT_EQ(check["repeat"],
-              "hakmem-stress conform --allocator " + canary_path("usable_null") + " --only usable-size-of-null");
+    const std::string again = " conform --allocator " + canary_path("usable_null") + " --only usable-size-of-null";
+    EXPECT_THAT(check["repeat"].get<std::string>(), testing::EndsWith("/hakmem-stress" + again));
 }
 
 TEST(ConformEvidence, TheCommandThatRepeatsItQuotesTheAllocator)
@@ -227,7 +227,7 @@ TEST(ConformEvidence, TheCommandThatRepeatsItQuotesTheAllocator)
     const SpawnResult result = spawn_stress({"conform", "--allocator", link, "--only", "usable-size-of-null"});
     unlink(link.c_str());
     EXPECT_EQ(result.exit_code, 1) << result.err;
-    EXPECT_THAT(result.out, HasSubstr("repeat with: hakmem-stress conform --allocator '" + link + "' --only "));
+    EXPECT_THAT(result.out, HasSubstr("/hakmem-stress conform --allocator '" + link + "' --only "));
 }
 
 TEST(ConformEvidence, OfACrashInAnotherProgram)
@@ -292,8 +292,8 @@ TEST(Conform, RunsOnlyWhatWasAskedFor)
     const SpawnResult result = spawn_stress({"conform", "--allocator", canary_path("usable_null"), "--only",
                                              "enomem-malloc", "--only", "usable-size-of-null"});
     EXPECT_EQ(result.exit_code, 1);
-    EXPECT_THAT(result.out,
-                HasSubstr("1 passed, 1 failed, 0 skipped; of the failed, 1 by a standard and 0 of quality\n"));
+    EXPECT_THAT(result.out, HasSubstr("\nfailed: usable-size-of-null\n1 passed, 1 failed, 0 skipped; of the failed, "));
+    EXPECT_THAT(result.out, HasSubstr("1 by a standard and 0 of quality\n"));
 }
 
 TEST(Conform, RefusesBadInputInOneLine)

@@ -94,6 +94,16 @@ bool counts_pass(const Counts &counts)
     return counts.failed == 0 && counts.memory == 0;
 }
 
+std::string failed_line(const std::vector<Finding> &findings)
+{
+    std::string names;
+    for (const Finding &finding : findings) {
+        const bool is_failed = finding_accuses(finding) || finding.verdict.status == Status::Memory;
+        if (is_failed && finding.expected.empty()) names += std::string(" ") + finding.check->id;
+    }
+    return names.empty() ? "" : "failed:" + names + "\n";
+}
+
 std::string counts_line(const Counts &counts)
 {
     return std::to_string(counts.passed) + " passed, " + std::to_string(counts.failed) + " failed, " +

@@ -31,6 +31,9 @@ Counts count_findings(const std::vector<Finding> &findings);
 // No check failed or was stopped at the memory cap. Slow, skipped and inconclusive ones accuse nobody.
 bool counts_pass(const Counts &counts);
 
+// The checks that failed or were stopped at the memory cap, and were not expected to: a line; empty: none.
+std::string failed_line(const std::vector<Finding> &findings);
+
 // The verdict in one line; then the evidence, indented, and the command that repeats the check.
 std::string finding_text(const Finding &finding, const std::string &repeat);
 std::string counts_line(const Counts &counts);

@@ -54,7 +54,7 @@ std::string choose(const ConformOptions &options, std::vector<const Check *> &ch
 
 std::string repeat_command(const ConformOptions &options)
 {
-    std::string command = "hakmem-stress conform --allocator " + shell_word(options.allocator);
+    std::string command = shell_word(options.program) + " conform --allocator " + shell_word(options.allocator);
     if (options.deadline_seconds != ConformOptions().deadline_seconds)
         command += fmt::format(" --deadline {}", options.deadline_seconds);
     if (options.memory_cap_bytes != 0) command += fmt::format(" --memory-cap {}", options.memory_cap_bytes >> 20);
@@ -100,7 +100,7 @@ int conform_main(const ConformOptions &options, int out)
     const Counts counts = count_findings(findings);
     const std::vector<std::string> mended = expected.mended();
     for (const std::string &line : mended) write_text(text, line + "\n");
-    write_text(text, counts_line(counts));
+    write_text(text, failed_line(findings) + counts_line(counts));
     const bool passed = counts_pass(counts) && mended.empty();
     const std::string json = findings_json(options.allocator, subject.library, repeat, findings);
     const bool inconclusive = passed && counts.outside != 0;

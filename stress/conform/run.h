@@ -8,6 +8,7 @@
 namespace stress::conform {
 
 struct ConformOptions {
+    std::string program;            // as it was called, for the commands that repeat a check
     std::string allocator;          // name in the report
     bool list = false;              // print the checks and run none
     std::vector<std::string> only;  // ids; empty: all
@@ -20,8 +21,8 @@ struct ConformOptions {
     std::uint64_t memory_cap_bytes = 0;  // of one check and its children; 0: half of what the machine has available
 };
 
-// Runs each check in a child and prints a line for each to `out`, then the counts. Returns the exit status: 0 nothing
+// Runs each check in a child and prints a line for each to `out`, then the names of those that failed, and the counts. Returns the exit status: 0 nothing
 // failed, 1 a check failed or was stopped at the memory cap, 2 bad input, with one line on stderr.
 int conform_main(const ConformOptions &options, int out);
 
-}  // namespace stress::conform
+} // namespace stress::conform
