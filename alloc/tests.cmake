@@ -5,12 +5,12 @@ set(TESTS
     base/bits_test.cc base/sizeclass_test.cc
     os/lock_test.cc os/meta_test.cc os/os_fault_test.cc os/os_linux_test.cc os/os_refused_test.cc os/os_write_test.cc os/peek_test.cc
     report/process_test.cc report/writer_test.cc
-    superslab/backing_test.cc superslab/index_test.cc superslab/pagemap_test.cc superslab/pool_test.cc superslab/pool_threads_test.cc superslab/purge_teach_test.cc superslab/purge_test.cc
+    superslab/backing_test.cc superslab/index_test.cc superslab/pagemap_test.cc superslab/pool_test.cc superslab/pool_threads_test.cc superslab/purge_law_test.cc superslab/purge_test.cc
     superslab/superslab_test.cc superslab/tight_test.cc
     slab/begin_test.cc slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc slab/trim_pages_test.cc slab/trim_test.cc
     cache/borrow_test.cc cache/cached_test.cc cache/cancel_test.cc cache/credits_test.cc cache/fork_test.cc cache/owed_test.cc cache/succession_test.cc cache/steps_test.cc cache/tcache_test.cc cache/thread_test.cc
     cache/visit_test.cc
-    heap/bound_test.cc heap/calloc_test.cc heap/fault_test.cc heap/huge_cache_test.cc heap/huge_test.cc heap/large_test.cc heap/limit_test.cc heap/own_fork_test.cc heap/own_limit_test.cc heap/own_test.cc
+    heap/bound_test.cc heap/calloc_test.cc heap/fault_test.cc heap/huge_cache_test.cc heap/huge_law_test.cc heap/huge_test.cc heap/large_test.cc heap/limit_test.cc heap/own_fork_test.cc heap/own_limit_test.cc heap/own_test.cc
     heap/realloc_test.cc heap/swings_test.cc
     control/amount_test.cc control/background_test.cc control/options_test.cc control/stats_test.cc control/stats_write_test.cc
     debug/describe_test.cc debug/inspect_test.cc
@@ -58,7 +58,7 @@ include(emulator.cmake)
 # Suites that touch memory which is poisoned for the program: they act as layers of the heap, or damage its memory for
 # our own checks to find. They run with the poisoning by the heap switched off.
 set(BELOW_THE_PROGRAM
-    Pool PoolThreads Purge PurgeBesideGaps PurgeTeach Owner OwnerMeeting Remote Slab Trim TrimPages Tcache Describe Inspect LitmusRemote
+    Pool PoolThreads Purge PurgeBesideGaps PurgeLaw Owner OwnerMeeting Remote Slab Trim TrimPages Tcache Describe Inspect LitmusRemote
     BrokenDeathTest FrameDeathTest ValidateDeathTest)
 
 # Adds a ctest test for every suite in the files.
@@ -175,7 +175,7 @@ endif()
 # The heap's own suites again, as if the system had larger pages. Each calls the system with ranges of whole pages, or ends.
 if(NOT HAKMEM_SANITIZE AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   foreach(page_bytes 16384 65536)
-    set(suites Superslab.*:PageMap.*:Pool.*:PoolThreads.*:Purge.*:PurgeTeach.*:Slab.*:TrimTimes.*:Large.*:Huge.*:Realloc.*:Api.*:Inspect.*)
+    set(suites Superslab.*:PageMap.*:Pool.*:PoolThreads.*:Purge.*:PurgeLaw.*:Slab.*:TrimTimes.*:Large.*:Huge.*:Realloc.*:Api.*:Inspect.*)
     if(page_bytes EQUAL 16384)
       string(APPEND suites ":Tight.*") # where pages have 64 KiB, a mapping is no shorter than a run
     endif()

@@ -352,7 +352,7 @@ bool huge_cache_resize(struct huge *huge, size_t size_bytes)
 {
     if (size_bytes > huge->mapped_bytes) return false;
     size_t slack = huge->mapped_bytes - size_bytes;
-    if (slack > huge->slack_bytes && slack_bytes + slack > keep()) return false;
+    if (slack > huge->slack_bytes && slack_bytes - huge->slack_bytes + slack > keep()) return false;
     slack_set(huge, slack);
     return true;
 }

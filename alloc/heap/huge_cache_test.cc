@@ -185,38 +185,6 @@ TEST_F(HugeLoop, OfRoundsKeepsMoreUntilItRests)
     }
 }
 
-// While a loop swings, a sixty-fourth of the bytes to keep fades in a delay, down to what the cache has held and a half.
-// If it swings by less than an eighth of them, an eighth fades, and nothing bounds that. What it did in two windows counts.
-TEST_F(HugeLoop, HowMuchFadesInADelay)
-{
-    if (HAK_SANITIZE_ADDRESS) GTEST_SKIP() << "AddressSanitizer marks each byte of a block: gigabytes in all";
-    std::vector<char *> blocks(24);
-    char *stays = allocated(3 * MIB);
-    auto round = [&](size_t count) {
-        for (size_t i = 0; i < count; i++) blocks[i] = allocated(16 * MIB);
-        for (size_t i = 0; i < count; i++) hak_free(blocks[i]);
-    };
-    for (int i = 0; i < 40; i++) round(blocks.size());
-    for (size_t i = 8; i < blocks.size(); i++) blocks[i] = allocated(16 * MIB);
-    const auto rounds = [&](size_t count) {
-        for (int i = 0; i < 2 * WINDOW_DELAYS; i++) round(count), huge_tick(now += PURGE_DELAY_MS);
-    };
-    rounds(8);
-    size_t keep = huge_learned_bytes();
-    ASSERT_GT(keep, 250 * MIB);
-    for (int i = 0; i < 128; i++) {
-        round(8);
-        huge_tick(now += PURGE_DELAY_MS);
-        keep = std::max(keep - keep / 64, 192 * MIB);
-        ASSERT_EQ(huge_learned_bytes(), keep) << i;
-    }
-    EXPECT_EQ(keep, 192 * MIB);
-    rounds(1), rounds(1);
-    EXPECT_LE(huge_learned_bytes(), 8 * 16 * MIB); // then it swings by an eighth of them
-    for (size_t i = 8; i < blocks.size(); i++) hak_free(blocks[i]);
-    hak_free(stays);
-}
-
 // A loop that frees all of its blocks in each round is back at the limit in bytes each time, however often it runs. What it
 // leaves goes back as if it had learned nothing, once less is in use than half of what was when it learned.
 TEST_F(HugeLoop, OfRoundsThatFreeAllKeepsTheLimit)
@@ -303,39 +271,6 @@ TEST_F(HugeLoop, OneTickAfterASleepIsEnough)
     hak_free(stays);
 }
 
-// A program that frees once what it has, and does not want it again within a window, teaches nothing.
-TEST_F(HugeLoop, WhatIsWantedLateWasNotTakenTooEarly)
-{
-    for (int i = 0; i < 8; i++) {
-        char *block = allocated(40 * MIB);
-        hak_free(block);
-        EXPECT_FALSE(is_mapped(block)) << i;
-        for (int delays = 0; delays <= WINDOW_DELAYS; delays++) huge_tick(now += PURGE_DELAY_MS);
-    }
-}
-
-// A miss of a block that the limit took back raises the bytes to keep by one and a half times its length.
-TEST_F(HugeLoop, HowMuchAMissTeaches)
-{
-    for (size_t count = 4; count <= 5; count++) { // the cache has room for four
-        hak_purge();
-        huge_cache_forget();
-        char *stays = allocated(3 * MIB);
-        const size_t other_bytes = huge_figures().live_bytes;
-        std::vector<char *> blocks(count);
-        for (char *&block : blocks) block = allocated(15 * MIB);
-        const size_t each_bytes = (huge_figures().live_bytes - other_bytes) / count;
-        for (char *block : blocks) hak_free(block);
-        ASSERT_EQ(huge_keep_bytes, 0u);
-        const size_t cached = huge_figures().cached_bytes / each_bytes;
-        ASSERT_EQ(cached, 4u);
-        for (char *&block : blocks) block = allocated(15 * MIB);
-        EXPECT_EQ(huge_keep_bytes, (count - cached) * each_bytes / 2 * 3) << count << " blocks";
-        for (char *block : blocks) hak_free(block);
-        hak_free(stays);
-    }
-}
-
 // What is cached and what is in use stay below the most that was in use lately, until the program wants again what that
 // took back.
 TEST_F(HugeLoop, TheCacheAddsNothingToThePeak)
@@ -415,28 +350,6 @@ TEST_F(HugeLoop, ADropLeavesNothing)
         hak_free(next);
         EXPECT_EQ(huge_figures().cached_bytes, 8 * MIB);
     }));
-}
-
-// The most that was in use counts for one delay more, and then no longer.
-TEST_F(HugeLoop, ThePeakIsForgotten)
-{
-    for (int delays : {1, 2}) {
-        char *stays = allocated(8 * MIB);
-        hak_free(allocated(24 * MIB)); // the peak: 32 MiB
-        hak_purge();
-        for (int i = 0; i < delays; i++) {
-            hak_free(allocated((size_t)(3 + i) * MIB)); // each longer than what was taken back
-            huge_tick(now += PURGE_DELAY_MS);
-        }
-        char *first = allocated(6 * MIB), *second = allocated(6 * MIB); // 20 MiB
-        hak_free(first);
-        hak_free(second);
-        char *more = allocated(5 * MIB);
-        EXPECT_EQ(huge_figures().cached_bytes, (delays == 1 ? 12 : 6) * MIB);
-        hak_free(more);
-        hak_free(stays);
-        hak_purge();
-    }
 }
 
 // A block in a longer mapping than it needs grows there, without a call.
@@ -526,21 +439,6 @@ TEST_F(HugeLoop, WhatIsGivenBackIsCountedBeforeAnotherThreadTakesItsDescriptor)
     EXPECT_NE(other, nullptr);
     EXPECT_FALSE(is_mapped(refused));
     hak_free(other);
-}
-
-// As many bytes as it may keep stay where a block takes more than the peak of before.
-TEST_F(HugeLoop, JustWhatItKeepsStays)
-{
-    huge_purge_all();
-    char *blocks[] = {allocated(4 * MIB), allocated(4 * MIB)};
-    const size_t kept = huge_figures().live_bytes;
-    learn(kept, 0);
-    for (char *block : blocks) hak_free(block);
-    ASSERT_EQ(huge_figures().cached_bytes, kept);
-    char *more = allocated(64 * MIB);
-    EXPECT_EQ(huge_figures().cached_bytes, kept);
-    hak_free(more);
-    huge_purge_all();
 }
 
 // When all huge blocks were freed, the cache keeps at most its limit in bytes, at once: whatever it has learned, and whichever

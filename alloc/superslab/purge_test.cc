@@ -9,12 +9,6 @@ extern "C" {
 
 namespace test::purge {
 
-TEST_F(Purge, AFirstSwingIsNotKept)
-{
-    big_swing();
-    EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN);
-}
-
 TEST_F(Purge, SwingsThatComeAgainAreKept)
 {
     EXPECT_GT(purge_calls_of(big_swing), 0u);
@@ -27,7 +21,7 @@ TEST_F(Purge, SwingsThatComeAgainAreKept)
 void swings_of_many_lengths()
 {
     for (int runs : {64, 32, 32, 32}) {
-        swing(runs, true);
+        swing(runs);
         tick();
     }
 }
@@ -74,7 +68,7 @@ void swings_beside_gaps()
 {
     gaps->claim_gaps();
     gaps->free_gaps();
-    swing(32, true);
+    swing(32);
 }
 
 // A suite of its own runs in a process of its own: in superslabs of other tests the runs would lie elsewhere.
@@ -125,17 +119,6 @@ TEST_F(Purge, SwingsOfEachPeriodAreKeptUntilTheyEnd)
                     for (int i = 0; i < 2 * WINDOW_DELAYS + 8; i++) tick();
                     ASSERT_EQ(purge_dirty_pages(), 0u);
                 }
-}
-
-// Pages that are wanted after three windows were rightly given back.
-TEST_F(Purge, SeldomSwingsTeachNothing)
-{
-    for (int i = 0; i < 8; i++) {
-        big_swing();
-        EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN) << i;
-        EXPECT_EQ(purge_keep_pages(), 0u) << i;
-        for (int k = 0; k < 3 * WINDOW_DELAYS; k++) tick();
-    }
 }
 
 // Pages that have rested go back, down to those that are kept. No free does it here.
@@ -198,27 +181,6 @@ TEST_F(Purge, WhatWasLearnedIsForgottenWithoutSwings)
     EXPECT_LE(pool_figures().dirty_pages, (size_t)DIRTY_PAGES_MIN);
 }
 
-// Most of what swung is in use now, and the rest swings on. What was learned fades slowly, since the swings of before may
-// come again, and not below one and a half of the swings of now.
-TEST_F(Purge, WhatIsUsedLessFadesSlowly)
-{
-    for (int i = 0; i < 20; i++) big_swing();
-    size_t learned = purge_keep_pages();
-    ASSERT_GT(learned, 64u * RUN_PAGES / 2);
-    std::vector<page_range> held;
-    for (int i = 0; i < 56; i++) held.push_back(pool_claim(RUN_PAGES, 1, true));
-    tick();
-    const auto swing_on = [](int rounds) {
-        for (int i = 0; i < rounds; i++) swing(8, true), tick();
-    };
-    swing_on(16);
-    EXPECT_GT(purge_keep_pages(), learned * 3 / 5);
-    swing_on(400);
-    EXPECT_GE(purge_keep_pages(), 8u * RUN_PAGES * 3 / 2);
-    EXPECT_LT(purge_keep_pages(), 8u * RUN_PAGES * 2);
-    for (const page_range &each : held) pool_free(each.superslab, each.first, RUN_PAGES, 0);
-}
-
 // A program at rest that does a little work now and then. Its purges must not count as use.
 TEST_F(Purge, WhatRestsIsGivenBackFiveDelaysAfterTwoWindows)
 {
@@ -273,7 +235,7 @@ TEST_F(Purge, BesideLockedMemoryTheRestGoesBack)
     locked = superslab_base(whole.superslab);
     os = &refusing;
     pool_free(whole.superslab, 0, SUPERSLAB_PAGES, 0);
-    swing(16, true);
+    swing(16);
     EXPECT_LE(pool_figures().dirty_pages, (size_t)SUPERSLAB_PAGES);
     os = inner;
     pool_set_purge_delay_ms(PURGE_DELAY_MS);
@@ -289,7 +251,7 @@ TEST_F(Purge, WithoutADelayAFreePurgesItsSuperslabAlone)
     os = &refusing;
     big_swing();
     ASSERT_GT(pool_figures().dirty_pages, 8u * DIRTY_PAGES_MIN);
-    EXPECT_EQ(purge_calls_of([] { swing(1, true); }), 1u);
+    EXPECT_EQ(purge_calls_of([] { swing(1); }), 1u);
     os = inner;
     pool_set_purge_delay_ms(PURGE_DELAY_MS);
 }
@@ -304,7 +266,7 @@ TEST_F(Purge, TheLimitAllowsWhatFitsWithoutFreePages)
                                    3 * (size_t)RUN_PAGES * PAGE_BYTES, 3 * (size_t)RUN_PAGES * PAGE_BYTES + 1}) {
             limit_set(SIZE_MAX);
             pool_purge_all();
-            swing(3, true);
+            swing(3);
             const size_t committed_bytes = limit_committed_bytes(), dirty_bytes = purge_dirty_pages() * PAGE_BYTES;
             ASSERT_EQ(dirty_bytes, 3 * (size_t)RUN_PAGES * PAGE_BYTES);
             limit_set(committed_bytes + PAGE_BYTES - short_bytes);
@@ -319,12 +281,12 @@ TEST_F(Purge, TheLimitAllowsWhatFitsWithoutFreePages)
 TEST_F(Purge, AfterAPauseWhatIsIdleGoesBackAtOnce)
 {
     tick();
-    swing(3, true);
+    swing(3);
     tick();
     EXPECT_EQ(pool_figures().dirty_pages, 3u * RUN_PAGES) << "only marked";
     pool_purge_all();
     for (uint64_t delays : {3, 4}) {
-        swing(3, true);
+        swing(3);
         ASSERT_TRUE(pool_tick(clock_ms += delays * PURGE_DELAY_MS));
         EXPECT_EQ(pool_figures().dirty_pages, delays < 4 ? 3u * RUN_PAGES : 0u) << delays;
         pool_purge_all();
@@ -337,18 +299,11 @@ TEST_F(Purge, BurstsAfterPausesAreKept)
     const auto burst = [] {
         clock_ms += 40 * PURGE_DELAY_MS;
         pool_tick(clock_ms);
-        swing(3, true); // as many as may stay in any case
+        swing(3); // as many as may stay in any case
     };
     int bursts = 0;
     while (purge_calls_of(burst) > 0 || bursts == 0) ASSERT_LT(++bursts, 10) << "it does not learn";
     for (int i = 0; i < 100; i++) ASSERT_EQ(purge_calls_of(burst), 0u) << i;
-}
-
-TEST_F(Purge, AnExplicitPurgeForgets)
-{
-    for (int i = 0; i < 20; i++) big_swing();
-    pool_purge_all();
-    EXPECT_GT(purge_calls_of(big_swing), 0u);
 }
 
 TEST_F(Purge, CountsBalance)

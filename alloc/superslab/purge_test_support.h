@@ -19,15 +19,15 @@ namespace test::purge {
 constexpr uint32_t RUN_PAGES = 16;
 
 // Claims `runs` runs, touches them and frees them, which leaves dirty pages.
-inline void swing(int runs, bool from_top, uint32_t slab_eighths = 0)
+inline void swing(int runs)
 {
     std::vector<page_range> ranges;
     for (int i = 0; i < runs; i++) {
-        ranges.push_back(pool_claim(RUN_PAGES, 1, from_top));
+        ranges.push_back(pool_claim(RUN_PAGES, 1, true));
         ASSERT_NE(ranges.back().superslab, nullptr);
         *superslab_page_start(ranges.back().superslab, &ranges.back().superslab->slabs[ranges.back().first]) = 1;
     }
-    for (const page_range &each : ranges) pool_free(each.superslab, each.first, RUN_PAGES, slab_eighths);
+    for (const page_range &each : ranges) pool_free(each.superslab, each.first, RUN_PAGES, 0);
 }
 
 inline size_t purge_calls_of(void (*work)())
@@ -75,19 +75,7 @@ class Purge : public testing::Test {
 
 inline void big_swing()
 {
-    swing(64, true);
+    swing(64);
 } // 1024 pages, sixteen times what may always be kept
-inline void big_swing_of_slabs()
-{
-    swing(64, false, 1);
-} // little used
-inline void big_swing_of_half_full_slabs()
-{
-    swing(64, false, 4);
-}
-inline void big_swing_of_full_slabs()
-{
-    swing(64, false, 8);
-}
 
 } // namespace test::purge
