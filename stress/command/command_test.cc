@@ -85,6 +85,18 @@ TEST_F(Commands, HelpAndListNameThem)
     }
 }
 
+TEST_F(Commands, TooLittleAddressSpaceIsALine)
+{
+    if constexpr (kDirect) GTEST_SKIP() << "a sanitizer needs more address space than any of the limits";
+    for (const char *kib : {"65536", "524288", "1048576"}) {
+        const SpawnResult result =
+            spawn_stress({"mid", "--ops", "100", "--seed", "1"}, "ulimit -v " + std::string(kib) + "; ");
+        EXPECT_EQ(result.exit_code, 2) << kib;
+        EXPECT_THAT(result.err, testing::StartsWith("hakmem-stress: no address space for the ")) << kib;
+        EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    }
+}
+
 TEST_F(Commands, SpeedTimesALoop)
 {
     expect_refused({"speed"}, "scenario is required");

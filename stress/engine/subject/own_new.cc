@@ -24,7 +24,11 @@ char *region()
     static char *const start = [] {
         void *mapped =
             mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (mapped == MAP_FAILED) _exit(2);
+        if (mapped == MAP_FAILED) {
+            static const char text[] =
+                "hakmem-stress: no address space for the program itself (1 GiB); raise ulimit -v\n";
+            _exit(write(STDERR_FILENO, text, sizeof text - 1) < 0 ? 3 : 2);
+        }
         return static_cast<char *>(mapped);
     }();
     return start;
