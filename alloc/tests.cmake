@@ -27,7 +27,7 @@ set(RELEASE_TESTS
 set(VALIDATE_TESTS
     os/hooks_test.cc os/maps_test.cc
     report/report_test.cc
-    slab/validate_test.cc
+    slab/validate_test.cc slab/trim_law_test.cc
     cache/fork_lock_test.cc cache/fork_step_test.cc cache/gaps_test.cc
     debug/fault/sealed_test.cc debug/frame_death_test.cc debug/frame_test.cc debug/quarantine_test.cc debug/sweep_test.cc debug/bad_pointer_test.cc debug/trace_test.cc
     litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc)

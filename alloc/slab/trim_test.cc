@@ -1,4 +1,4 @@
-// trim_test.cc: slabs with few blocks in use give memory back, and get it again. More than 400 lines: one fixture of slabs.
+// trim_test.cc: slabs with few blocks in use give memory back, and get it again.
 #include "heap/heap_test_support.h"
 
 #include <sys/mman.h>
@@ -349,32 +349,6 @@ TEST_F(TrimTimes, AHeapThatGoesOnShrinkingIsTrimmedAtOnce)
     advance(1);
     EXPECT_GT(purges_of_freeing(fill(SIZE, (1u << 20) / SIZE)), 0u) << "a slow path makes the trim that was put off";
     free_all(kept);
-}
-
-// A heap that wants trimmed memory back each time waits twice as long before the next trim, up to 64 delays.
-// TRIM_WAIT_LOG2_MAX times.
-TEST_F(TrimTimes, TheWaitDoublesUpToSixtyFourDelays)
-{
-    SKIP_WITHOUT_VALIDATE(); // a hook stops the clock
-    static owner none = {}; // without slabs
-    auto trims = [](bool wanted) {
-        none.used_bytes = 7;
-        none.used_bytes_peak = 100;
-        none.trimmed_is_wanted = wanted;
-        slab_trim_shrunk(&none);
-        EXPECT_EQ(none.used_bytes_peak, 7u);
-        return !none.trimmed_is_wanted;
-    };
-    for (int again = 0; again < 2; again++) {
-        EXPECT_TRUE(trims(false));
-        for (uint64_t delays : {1, 2, 4, 8, 16, 32, 64, 64, 64}) {
-            advance(delays * PURGE_DELAY_MS - 1);
-            EXPECT_FALSE(trims(true)) << delays;
-            advance(1);
-            EXPECT_TRUE(trims(true)) << delays;
-        }
-        advance(1ull << 32); // as where the system has been up for fifty days
-    }
 }
 
 TEST_F(Trim, WithoutADelayTrimmedMemoryThatIsWantedIsTrimmedAgain)
