@@ -226,7 +226,8 @@ intptr_t __wrap_call_system(long number, intptr_t a, intptr_t b, intptr_t c, int
     switch (number) {
     case SYS_mmap:
         if (fails(CALL_mmap, bytes, static_cast<uint64_t>(c) << 32 | static_cast<uint64_t>(d))) return -ENOMEM;
-        if (is_on && a != 0 && (d & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == 0) { // a place that the caller would like
+        // A place that the caller would like. Outside of the arena is the page map, whose places are free.
+        if (is_on && start - (ARENA_END - ARENA_BYTES) < ARENA_BYTES && (d & MAP_FIXED) == 0) {
             if (start + bytes <= lowest) lowest = start;
             else a = 0; // the system would choose another, at random
         }

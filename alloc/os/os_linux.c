@@ -20,10 +20,6 @@
 #include "os/process/clock.h"
 #include "os/sanitizer.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 /* The kernel's numbers for futex operations on a word that only this process uses. Spelled out, since a C library need
  * not ship the kernel's headers. */
 enum { FUTEX_WAIT_HERE = 0 | 128, FUTEX_WAKE_HERE = 1 | 128 };
@@ -31,17 +27,18 @@ enum { FUTEX_WAIT_HERE = 0 | 128, FUTEX_WAKE_HERE = 1 | 128 };
 /* Likewise advice that is younger than the C library may be. */
 enum { MADV_POPULATE_WRITE_HERE = 23, MADV_COLLAPSE_HERE = 25 };
 
-static void *map(void *at, size_t size_bytes, int protection, int flags)
+static void *map(void *at, size_t size_bytes, int protection)
 {
-    intptr_t start = call_mmap(at, size_bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags);
+    intptr_t start = call_mmap(at, size_bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS);
     return call_failed(start) ? NULL : (void *)start;
 }
 
+/* The system takes an address for a hint, and finds another place if that one is taken. MAP_FIXED_NOREPLACE would say the same in
+ * one call, but a filter of Chromium's kind ends the process for a flag that libc's malloc does not use. */
 static void *map_at(void *at, size_t size_bytes, int protection)
 {
-    void *start = map(at, size_bytes, protection, MAP_FIXED_NOREPLACE);
-    if (start != NULL && start != at) { /* a kernel before 4.17 ignores the flag and takes `at` as a hint */
-        /* unreached: only on a kernel before 4.17 */
+    void *start = map(at, size_bytes, protection);
+    if (start != NULL && start != at) {
         call_munmap(start, size_bytes);
         start = NULL;
     }
@@ -59,7 +56,7 @@ static char *map_wide(size_t size_bytes, size_t align_bytes, int protection)
 {
     size_t wide_bytes;
     if (__builtin_add_overflow(size_bytes, align_bytes, &wide_bytes)) return NULL;
-    char *wide = map(NULL, wide_bytes, protection, 0);
+    char *wide = map(NULL, wide_bytes, protection);
     if (wide == NULL) return NULL;
     size_t before = (size_t)(-(uintptr_t)wide & (align_bytes - 1));
     size_t after = align_bytes - before; /* a page at least: `before` is less than align_bytes */
@@ -74,10 +71,10 @@ static char *map_wide(size_t size_bytes, size_t align_bytes, int protection)
  * it is often free. */
 static void *map_aligned(size_t size_bytes, size_t align_bytes, int protection)
 {
-    void *start = map(NULL, size_bytes, protection, 0);
+    void *start = map(NULL, size_bytes, protection);
     if (start == NULL || is_aligned(start, align_bytes)) return start;
     call_munmap(start, size_bytes);
-    start = map((void *)((uintptr_t)start & -align_bytes), size_bytes, protection, 0);
+    start = map((void *)((uintptr_t)start & -align_bytes), size_bytes, protection);
     if (start != NULL && is_aligned(start, align_bytes)) return start;
     if (start != NULL) call_munmap(start, size_bytes); /* NULL: a filter may refuse addresses of one's choice */
     /* First the whole is only reserved, so that what is cut off counts as no memory. */
@@ -250,7 +247,7 @@ bool os_has_space(size_t size_bytes)
 {
     static _Atomic(bool) stays_mapped; /* the system takes nothing back: ask no more. relaxed: it orders nothing */
     if (!OWN_CALLS || atomic_load_explicit(&stays_mapped, memory_order_relaxed)) return true;
-    void *start = map(NULL, size_bytes, PROT_NONE, 0);
+    void *start = map(NULL, size_bytes, PROT_NONE);
     if (start != NULL && call_munmap(start, size_bytes) != 0)
         atomic_store_explicit(&stays_mapped, true, memory_order_relaxed);
     return start != NULL;

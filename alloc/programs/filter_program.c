@@ -1,7 +1,8 @@
 /* filter_program.c: a program that forbids itself system calls (seccomp) after its first malloc, as sandboxes do, and then lives
  * on. filter_check runs it on libc's malloc and on each library.
  *
- *   kill SCENE [CALL...]   a call that neither libc's malloc and threads make in this scene, nor is named, ends the process
+ *   kill SCENE [CALL...]   a call that neither libc's malloc and threads make in this scene, nor is named, ends the process;
+ *                          so does a flag that theirs never have. Chromium's filter is of this kind
  *   refuse SCENE           each call of a table fails with each of six errors, in a child for each. One line for each:
  *                          call, error, how many blocks were asked for, how many were refused
  *
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 enum { SLOTS = 1000, ROUNDS = 2500, THREADS = 4, CODE_MAX = 160 };
+static const size_t HOLE_BYTES = (size_t)256 << 30;
 
 static _Atomic(unsigned) asked, refused;
 
@@ -74,9 +76,30 @@ static const struct {
 } named[] = {{"close", SYS_close},   {"getpid", SYS_getpid}, {"gettid", SYS_gettid}, {"newfstatat", SYS_newfstatat},
              {"openat", SYS_openat}, {"read", SYS_read},     {"tgkill", SYS_tgkill}};
 
+/* The flags of a call, and those that it may have. */
+static const struct {
+    long number;
+    size_t half;
+    uint32_t allowed;
+} flags[] = {
+    {SYS_mmap, offsetof(struct seccomp_data, args[2]), PROT_READ | PROT_WRITE},
+    {SYS_mmap, offsetof(struct seccomp_data, args[3]),
+     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE | MAP_STACK},
+    {SYS_mprotect, offsetof(struct seccomp_data, args[2]), PROT_READ | PROT_WRITE},
+    {SYS_mremap, offsetof(struct seccomp_data, args[3]), MREMAP_MAYMOVE | MREMAP_FIXED},
+    {SYS_madvise, offsetof(struct seccomp_data, args[2]), MADV_DONTNEED},
+};
+
 static void kill_others(bool has_threads, char **names)
 {
     load(offsetof(struct seccomp_data, nr));
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        add(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)flags[i].number, 0, 4);
+        load(flags[i].half);
+        add(BPF_JMP | BPF_JSET | BPF_K, ~flags[i].allowed, 0, 1);
+        result(SECCOMP_RET_KILL_PROCESS);
+        load(offsetof(struct seccomp_data, nr));
+    }
     for (size_t i = 0; i < sizeof of_malloc / sizeof *of_malloc; i++) allow(of_malloc[i]);
     for (size_t i = 0; has_threads && i < sizeof of_threads / sizeof *of_threads; i++) allow(of_threads[i]);
     for (; *names != NULL; names++)
@@ -219,6 +242,8 @@ int main(int argc, char **argv)
     atomic_store(&asked, 0);
     atomic_store(&refused, 0);
     if (strcmp(argv[1], "refuse") == 0) return refuse_all(has_threads);
+    /* The next mappings lie where the heap has had none: its page map needs a part that it had not at start. */
+    if (mmap(NULL, HOLE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED) return 1;
     int status;
     if (!is_child(forks, &status)) {
         if (WIFSIGNALED(status)) fprintf(stderr, "killed by signal %d\n", WTERMSIG(status));

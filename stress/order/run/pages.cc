@@ -236,8 +236,11 @@ long Pages::map(unsigned thread, const long (&arguments)[6])
     const auto protection = static_cast<int>(arguments[2]), flags = static_cast<int>(arguments[3]);
     auto start = static_cast<std::uintptr_t>(arguments[0]);
     if (bytes == 0) return -EINVAL;
-    const bool is_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
-    if (!is_fixed) start = place(thread, bytes);
+    // A hint far from the arenas is a place of the malloc's choice, and free. A hint near them, also the aligned address below
+    // the first one, may not be.
+    const bool is_near = start + kArenaBytes - base_ < (kArenas + 1) * kArenaBytes;
+    const bool is_chosen = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0 || (start != 0 && !is_near);
+    if (!is_chosen) start = place(thread, bytes);
     if (start == 0) return -ENOMEM;
     change(start, bytes, protection, true);
     return map_fixed(start, bytes, protection, flags & ~MAP_FIXED_NOREPLACE, arguments[4], arguments[5]);
