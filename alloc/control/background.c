@@ -87,7 +87,7 @@ static void *run_files(void *unused)
 
 void background_after_fork(void)
 {
-    has_thread = is_on = false; /* the lock is free again: see lock_all_reset */
+    has_thread = is_on = writes_files = false; /* the lock is free again: see lock_all_reset */
     atomic_store_explicit(&rounds, 0, memory_order_relaxed);
 }
 

@@ -299,6 +299,7 @@ TEST_F(Background, AChildHasNoneAndMayStartOne)
     EXPECT_EQ(hak_background(true), 0);
     EXPECT_TRUE(within(20, [] { return background_rounds() > 0; }));
     for (int i = 0; i < 20; i++) {
+        if (i == 10) background_write_files(); // the parent's; children write on slow paths
         EXPECT_TRUE(test::in_child([] {
             EXPECT_FALSE(background_is_on());
             EXPECT_EQ(background_rounds(), 0u) << "its own";
@@ -307,9 +308,11 @@ TEST_F(Background, AChildHasNoneAndMayStartOne)
             EXPECT_EQ(hak_background(true), 0);
             EXPECT_TRUE(within(20, [] { return status("SigBlk") != ""; }));
             EXPECT_EQ(hak_background(false), 0);
+            EXPECT_FALSE(atomic_load(&writer_has_thread)) << "nothing asks for it any more";
         }));
     }
     EXPECT_TRUE(background_is_on()) << "in the parent";
+    background_end();
 }
 
 // A purge passes a heap that another thread is using, and does the next one. From the second round on the heaps have the
