@@ -39,17 +39,11 @@ static bool digits(const char **at, uint64_t *value)
 static uint64_t least_limit(const char *root, const char *mount, const char *name, char *cgroup, uint64_t least)
 {
     for (;;) {
-        char bytes[PATH_BYTES_MAX + 256], content[64];
-        struct text path = {.bytes = bytes, .size = sizeof bytes - 1};
-        text_add(&path, root);
-        text_add(&path, mount);
-        text_add(&path, cgroup);
-        text_add(&path, "/");
-        text_add(&path, name);
-        bytes[path.length] = '\0';
+        char path[PATH_BYTES_MAX + 256], content[64];
         uint64_t limit;
         const char *at = content;
-        if (read_file(bytes, content, sizeof content) && digits(&at, &limit) && limit < least) least = limit;
+        text_string(path, sizeof path, "%s%s%s/%s", root, mount, cgroup, name);
+        if (read_file(path, content, sizeof content) && digits(&at, &limit) && limit < least) least = limit;
         char *slash = strrchr(cgroup, '/');
         if (slash == NULL) return least;
         *slash = '\0'; /* the loop ends when no part of the path is left */
@@ -73,11 +67,7 @@ static uint64_t memory_bytes(const char *root)
     long pages = sysconf(_SC_PHYS_PAGES);
     uint64_t least = pages > 0 ? (uint64_t)pages * os_page_bytes() : UINT64_MAX;
     char path[PATH_BYTES_MAX], content[FILE_BYTES_MAX];
-    struct text name = {.bytes = path, .size = sizeof path - 1};
-    text_add(&name, root);
-    text_add(&name, "/proc/self/cgroup");
-    path[name.length] = '\0';
-    if (!read_file(path, content, sizeof content)) return least;
+    if (!read_file(text_string(path, sizeof path, "%s/proc/self/cgroup", root), content, sizeof content)) return least;
     /* Lines are "0::/path" (v2) and "N:controllers:/path" (v1). */
     for (char *line = content, *next; line != NULL && *line != '\0'; line = next) {
         next = strchr(line, '\n');

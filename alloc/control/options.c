@@ -57,27 +57,15 @@ static void warn(const char *entry, size_t entry_bytes, const char *what)
     text_add(&text, "hakmem: ");
     text_add_bytes(&text, entry, entry_bytes);
     text.size = sizeof line;
-    text_add(&text, ": ");
-    text_add(&text, what);
-    text_add(&text, "\n");
+    text_print(&text, ": %s\n", what);
     os_write_error(line, text.length);
 }
 
 static void warn_value(const char *entry, bool is_stats, uint64_t low, uint64_t high)
 {
     char line[128];
-    struct text text = {line, sizeof line - 1, 0};
-    text_add(&text, "not ");
-    if (is_stats) {
-        text_add(&text, "0, 1, exit, json:PATH or prom:PATH");
-    } else {
-        text_add(&text, "a number from ");
-        text_add_number(&text, low);
-        text_add(&text, " to ");
-        text_add_number(&text, high);
-    }
-    text_add(&text, "; the default stands");
-    line[text.length] = '\0';
+    if (is_stats) text_string(line, sizeof line, "not 0, 1, exit, json:PATH or prom:PATH; the default stands");
+    else text_string(line, sizeof line, "not a number from %lu to %lu; the default stands", low, high);
     warn(entry, strlen(entry), line);
 }
 

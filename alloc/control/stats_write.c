@@ -293,7 +293,7 @@ static void target_name_make(void)
     process_name(name);
     for (const char *at = target_path; *at != '\0'; at++) {
         if (at[0] == '%' && (at[1] == 'p' || at[1] == 'e')) {
-            if (at[1] == 'p') text_add_number(&text, (uint64_t)process_number());
+            if (at[1] == 'p') text_print(&text, "%d", process_number());
             else text_add(&text, name);
             at++;
         } else {
@@ -307,9 +307,7 @@ static void say_refused(int error)
 {
     static char line[sizeof target_name + 128];
     struct text text = {line, sizeof line - 1, 0};
-    text_add(&text, "hakmem: HAKMEM_STATS: ");
-    text_add(&text, target_name);
-    text_add(&text, " cannot be written: ");
+    text_print(&text, "hakmem: HAKMEM_STATS: %s cannot be written: ", target_name);
     text_add_error(&text, error);
     line[text.length++] = '\n';
     os_write_all(first_error_fd(), line, text.length); /* there is nobody to tell of an error */

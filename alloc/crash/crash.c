@@ -62,16 +62,7 @@ static void say(struct text *text)
 
 static void path_make(char path[PATH_BYTES_MAX], unsigned number, const char *end)
 {
-    struct text text = {path, PATH_BYTES_MAX - 1, 0};
-    text_add(&text, directory);
-    text_add(&text, "/hakmem-");
-    text_add_number(&text, (uint64_t)call_getpid());
-    text_add(&text, "-");
-    text_add_number(&text, (uint64_t)call_gettid());
-    text_add(&text, "-");
-    text_add_number(&text, number);
-    text_add(&text, end);
-    path[text.length] = '\0';
+    text_string(path, PATH_BYTES_MAX, "%s/hakmem-%d-%d-%u%s", directory, call_getpid(), call_gettid(), number, end);
 }
 
 /* Writes a temporary file and renames it, so that a file with the final name is complete. Neither name may exist
@@ -115,21 +106,12 @@ static void report(int signal_number, const siginfo_t *info, const void *signal_
     int error = file_write(path, record, size_bytes);
     records++;
 
-    text_add(&line, "hakmem: crash: SIG");
-    text_add(&line, os_signal_name(signal_number));
-    if (crash_has_address(signal_number, info)) {
-        text_add(&line, " at ");
-        text_add_hex(&line, (uint64_t)(uintptr_t)info->si_addr);
-    }
+    text_print(&line, "hakmem: crash: SIG%s", os_signal_name(signal_number));
+    if (crash_has_address(signal_number, info)) text_print(&line, " at %#lx", (uintptr_t)info->si_addr);
     if (error == 0) {
-        text_add(&line, "; report: ");
-        text_add(&line, path);
-        text_add(&line, "; read it with: hakmem-stress report ");
-        text_add(&line, path);
+        text_print(&line, "; report: %s; read it with: hakmem-stress report %s", path, path);
     } else {
-        text_add(&line, "; no report: ");
-        text_add(&line, path);
-        text_add(&line, " cannot be written: ");
+        text_print(&line, "; no report: %s cannot be written: ", path);
         text_add_error(&line, error);
     }
     say(&line);
@@ -340,9 +322,7 @@ void crash_start(void)
     if (error == 0 || error == EALREADY) return;
     char line_bytes[LINE_BYTES_MAX];
     struct text line = {line_bytes, sizeof line_bytes, 0};
-    text_add(&line, "hakmem: HAKMEM_CRASH_DIR=");
-    text_add(&line, dir);
-    text_add(&line, ": ");
+    text_print(&line, "hakmem: HAKMEM_CRASH_DIR=%s: ", dir);
     text_add_error(&line, error);
     text_add(&line, "; no crash will be reported: name a directory that this program may write to");
     say(&line);

@@ -23,30 +23,17 @@ static const char *const kind_names[] = {
 /* Adds "offset 16 of 100 bytes that begin at 0x...". */
 static void add_offset(struct text *text, const void *address, const char *start, size_t bytes)
 {
-    text_add(text, "hakmem:   offset ");
-    text_add_signed(text, (const char *)address - start);
-    text_add(text, " of ");
-    text_add_number(text, bytes);
-    text_add(text, " bytes that begin at ");
-    text_add_address(text, start);
-    text_add(text, "\n");
+    text_print(text, "hakmem:   offset %ld of %zu bytes that begin at %p\n", (const char *)address - start, bytes,
+               (const void *)start);
 }
 
 static void add_block(struct text *text, const struct lookup *at)
 {
-    text_add(text, "hakmem:   in ");
-    text_add(text, kind_names[at->kind]);
-    if (at->start != NULL) {
-        text_add(text, " of ");
-        text_add_number(text, at->bytes);
-        text_add(text, " bytes at ");
-        text_add_address(text, at->start);
-    }
+    text_print(text, "hakmem:   in %s", kind_names[at->kind]);
+    if (at->start != NULL) text_print(text, " of %zu bytes at %p", at->bytes, (const void *)at->start);
     if (at->kind == RECORD_KIND_slab) {
-        text_add(text, ", class ");
-        text_add_number(text, at->class_index);
-        if (!at->is_own) text_add(text, ", heap ");
-        if (!at->is_own) text_add_number(text, at->owner_id);
+        text_print(text, ", class %u", at->class_index);
+        if (!at->is_own) text_print(text, ", heap %u", at->owner_id);
     }
     if (at->is_own) text_add(text, ", of a heap of the program's own");
     text_add(text, "\n");
@@ -94,13 +81,10 @@ static void add_below(struct text *text, const struct lookup *at, struct failfas
     if (at->kind != RECORD_KIND_slab || at->start == NULL || at->start == at->slab_start) return;
     struct lookup found = heap_lookup(at->start - 1);
     if (found.start == NULL || !find_framed(&found, &below)) return;
-    text_add(text, "hakmem:   the block below ");
-    text_add(text,
-             frame_changed_after(&below, &offset) ? "is overwritten behind its end too: " : "may have overflowed: ");
-    text_add_number(text, below.word.size_bytes);
-    text_add(text, " bytes that begin at ");
-    text_add_address(text, below.user);
-    text_add(text, "\n");
+    const bool is_behind = frame_changed_after(&below, &offset);
+    text_print(text, "hakmem:   the block below %s: %zu bytes that begin at %p\n",
+               is_behind ? "is overwritten behind its end too" : "may have overflowed", below.word.size_bytes,
+               (const void *)below.user);
     trace_find(below.user, allocated, &freed);
     trace_describe(text, below.user);
 }
@@ -121,9 +105,7 @@ static void explain(struct text *text, uint32_t kind, struct failfast_find *find
     if (at.kind != RECORD_KIND_none && at.kind != RECORD_KIND_free) {
         bool has_frame = find_framed(&at, &framed);
         struct state state = state_of(&at, has_frame ? &framed : NULL);
-        text_add(text, "hakmem:   state: ");
-        text_add(text, state.name);
-        text_add(text, "\n");
+        text_print(text, "hakmem:   state: %s\n", state.name);
         if (has_frame) add_offset(text, address, framed.user, framed.word.size_bytes);
         if (has_frame) user = framed.user;
         find->state = state.state;

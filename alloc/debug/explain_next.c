@@ -73,11 +73,7 @@ static void add_words(struct text *text, const char *words, size_t length)
 static void add_debugger(struct text *text, const char *preload)
 {
     text_add(text, "gdb");
-    if (preload != NULL) {
-        text_add(text, " -ex 'set environment LD_PRELOAD ");
-        text_add(text, preload);
-        text_add(text, "'");
-    }
+    if (preload != NULL) text_print(text, " -ex 'set environment LD_PRELOAD %s'", preload);
     text_add(text, " -ex run --args");
 }
 
@@ -90,11 +86,7 @@ static void add_again(struct text *text, const char *preload)
         text_add(text, " ");
     }
     if (failfast_wants_leaks()) text_add(text, "HAKMEM_FAILFAST_LEAKS=1 ");
-    if (failfast_fill() >= 0) {
-        text_add(text, "HAKMEM_FAILFAST_FILL=");
-        text_add_number(text, (uint64_t)failfast_fill());
-        text_add(text, " ");
-    }
+    if (failfast_fill() >= 0) text_print(text, "HAKMEM_FAILFAST_FILL=%d ", failfast_fill());
     text_add(text, "HAKMEM_FAILFAST_LEVEL=3");
 }
 

@@ -155,18 +155,16 @@ void *frame_alloc_in(struct hak_heap *heap, size_t align_bytes, size_t size_byte
 
 /* --- checks ----------------------------------------------------------------------------------------------- */
 
-HAK_COLD bool frame_refuse_changed(enum failfast_kind kind, const struct framed *framed, ptrdiff_t offset)
+HAK_COLD bool frame_refuse_bytes(enum failfast_kind kind, const struct framed *framed, ptrdiff_t offset, uint64_t count)
 {
     char words[DETAIL_BYTES];
-    struct text detail = {words, sizeof words, 0};
-    text_add(&detail, "first changed byte: offset ");
-    text_add_signed(&detail, offset);
-    text_add(&detail, " of ");
-    text_add_number(&detail, framed->word.size_bytes);
-    text_add_bytes(&detail, "", 1);
-    return failfast_refused_bytes(
-        kind, framed->user, detail.bytes,
-        (struct failfast_bytes){framed->user + offset, frame_changed_count(framed, offset, false)});
+    text_string(words, sizeof words, "first changed byte: offset %ld of %zu", offset, framed->word.size_bytes);
+    return failfast_refused_bytes(kind, framed->user, words, (struct failfast_bytes){framed->user + offset, count});
+}
+
+bool frame_refuse_changed(enum failfast_kind kind, const struct framed *framed, ptrdiff_t offset)
+{
+    return frame_refuse_bytes(kind, framed, offset, frame_changed_count(framed, offset, false));
 }
 
 /* Reports a pointer into a live block of the heap that has no intact frame before it. */
@@ -217,30 +215,21 @@ static const char *const family_names[] = {"malloc", "new", "new[]"};
 static HAK_COLD bool refuse_family(const struct framed *framed, const char *by)
 {
     char words[DETAIL_BYTES];
-    struct text detail = {words, sizeof words, 0};
-    text_add(&detail, "allocated by ");
-    text_add(&detail, family_names[framed->word.family]);
-    text_add(&detail, ", and now ");
-    text_add(&detail, by);
-    text_add_bytes(&detail, "", 1);
-    return failfast_refused(FAILFAST_mismatched_delete, framed->user, detail.bytes);
+    text_string(words, sizeof words, "allocated by %s, and now %s", family_names[framed->word.family], by);
+    return failfast_refused(FAILFAST_mismatched_delete, framed->user, words);
 }
 
-static void add_number_or_none(struct text *text, const char *what, size_t number)
+static const char *number_or_none(char number[24], size_t value)
 {
-    text_add(text, what);
-    if (number == 0) text_add(text, "none");
-    if (number != 0) text_add_number(text, number);
+    return value == 0 ? "none" : text_string(number, 24, "%zu", value);
 }
 
 static HAK_COLD bool refuse_number(enum failfast_kind kind, const struct framed *framed, size_t is, size_t said)
 {
-    char words[DETAIL_BYTES];
-    struct text detail = {words, sizeof words, 0};
-    add_number_or_none(&detail, "allocated with ", is);
-    add_number_or_none(&detail, ", freed with ", said);
-    text_add_bytes(&detail, "", 1);
-    return failfast_refused(kind, framed->user, detail.bytes);
+    char words[DETAIL_BYTES], numbers[2][24];
+    text_string(words, sizeof words, "allocated with %s, freed with %s", number_or_none(numbers[0], is),
+                number_or_none(numbers[1], said));
+    return failfast_refused(kind, framed->user, words);
 }
 
 /* Whether a module with operators of its own may have allocated or freed the block. */

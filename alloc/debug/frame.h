@@ -55,3 +55,6 @@ void frame_free(void *pointer, struct frame_said said);
 /* Reports that bytes before or behind a block were overwritten, the first one at this offset from the program's part. As
  * failfast_refused. */
 bool frame_refuse_changed(enum failfast_kind kind, const struct framed *framed, ptrdiff_t offset);
+
+/* The same for any bytes of the block; count as in failfast_bytes. */
+bool frame_refuse_bytes(enum failfast_kind kind, const struct framed *framed, ptrdiff_t offset, uint64_t count);

@@ -16,7 +16,6 @@
 #include "os/sanitizer.h"
 #include "report/failfast.h"
 #include "report/settings.h"
-#include "report/text.h"
 
 /* A waiting block, with the frame that it had when it came, since the program may have overwritten that. */
 struct entry {
@@ -90,24 +89,11 @@ static bool first_changed(const struct framed *framed, ptrdiff_t *offset)
     return at < framed->word.size_bytes || frame_changed_after(framed, offset);
 }
 
-HAK_COLD void quarantine_tell(const struct framed *framed, ptrdiff_t offset, uint64_t changed_count)
-{
-    char words[96];
-    struct text detail = {words, sizeof words, 0};
-    text_add(&detail, "first changed byte: offset ");
-    text_add_signed(&detail, offset);
-    text_add(&detail, " of ");
-    text_add_number(&detail, framed->word.size_bytes);
-    text_add_bytes(&detail, "", 1);
-    failfast_refused_bytes(FAILFAST_write_after_free, framed->user, detail.bytes,
-                           (struct failfast_bytes){framed->user + offset, changed_count});
-}
-
 /* Reports a block that was written to. If the process survives, restores the frame and the junk, so that it is reported
  * only once. */
 static HAK_COLD void tell(const struct framed *framed, ptrdiff_t offset)
 {
-    quarantine_tell(framed, offset, frame_changed_count(framed, offset, true));
+    frame_refuse_bytes(FAILFAST_write_after_free, framed, offset, frame_changed_count(framed, offset, true));
     frame_write(framed);
     memset(framed->user, FRAME_JUNK, framed->word.size_bytes);
     if (ASAN) sanitizer_close(framed->start, framed->bytes);

@@ -45,8 +45,5 @@ void quarantine_finish(void);
 /* In the child after fork: frees the rings of threads that do not exist there. */
 void quarantine_after_fork(void);
 
-/* Reports that a freed block was written to, first at this offset; changed_count as in failfast_bytes. */
-void quarantine_tell(const struct framed *framed, ptrdiff_t offset, uint64_t changed_count);
-
 /* Whether a block that starts here waits in any thread's quarantine. Searches them all; a hint, for reports. */
 bool quarantine_holds(const char *start);

@@ -45,9 +45,7 @@ static struct blamed blame(char *start, size_t bytes, bool is_huge)
 
 static void add_count(struct text *text, size_t bytes, const char *where)
 {
-    text_add_number(text, bytes);
-    text_add(text, bytes == 1 ? " byte " : " bytes ");
-    text_add(text, where);
+    text_print(text, "%zu byte%s %s", bytes, bytes == 1 ? "" : "s", where);
 }
 
 /* Adds "12 bytes behind a block of 100 bytes at 0x..., which is in use". */
@@ -65,9 +63,7 @@ static void add_relation(struct text *text, const char *address, const struct bl
         text_add(text, "of ");
         add_count(text, block->size_bytes, "");
     }
-    text_add(text, "at ");
-    text_add_address(text, block->start);
-    text_add(text, block->is_freed ? ", which is free" : ", which is in use");
+    text_print(text, "at %p, which is %s", (const void *)block->start, block->is_freed ? "free" : "in use");
 }
 
 /* Finds the next block, if the address is more likely an access before that one than one in this block. */
@@ -93,12 +89,9 @@ static void add_block(struct text *text, const struct describe_place *place, con
         text_add(text, ",\nhakmem:   and ");
         add_relation(text, address, &next);
     }
-    text_add(text, "\nhakmem:   in ");
-    text_add(text, kind_names[place->kind]);
-    text_add(text, " of the heap's, ");
+    text_print(text, "\nhakmem:   in %s of the heap's, ", kind_names[place->kind]);
     add_count(text, place->block_bytes, "at ");
-    text_add_address(text, (const void *)(uintptr_t)place->block_start);
-    text_add(text, "\n");
+    text_print(text, "%p\n", (const void *)(uintptr_t)place->block_start);
     if (!VALIDATE) return;
     trace_describe(text, block.start);
     if (!trace_is_on()) text_add(text, "hakmem:   HAKMEM_FAILFAST_LEVEL=2 tells where and by which threads, too\n");
@@ -111,14 +104,12 @@ void sanitizer_report(const void *address)
     struct text text = {buffer, sizeof buffer, 0};
     struct describe_place place;
     if (!describe_heap_address((uintptr_t)address, &place)) return;
-    text_add(&text, "hakmem: ");
-    text_add_address(&text, address);
+    text_print(&text, "hakmem: %p", address);
     if (place.block_start != 0) {
         add_block(&text, &place, address);
     } else {
-        text_add(&text, " is in the heap, in ");
-        text_add(&text, place.kind == RECORD_KIND_free ? kind_names[RECORD_KIND_free] : "no block");
-        text_add(&text, "\n");
+        text_print(&text, " is in the heap, in %s\n",
+                   place.kind == RECORD_KIND_free ? kind_names[RECORD_KIND_free] : "no block");
     }
     os_write_error(text.bytes, text.length);
 }

@@ -289,12 +289,10 @@ static void add_place(struct text *text, uintptr_t return_address)
     if (place.module != NULL) {
         place_add(text, place.module, place.address);
     } else if (place.is_found) {
-        text_add(text, place.name);
-        text_add(text, "+");
-        text_add_hex(text, place.address - place.base);
+        text_print(text, "%s+%#lx", place.name, place.address - place.base);
     } else {
         /* A caller without a file: the program wrote its code itself. */
-        text_add_address(text, (const void *)modules_shown(place.address));
+        text_print(text, "%p", (const void *)modules_shown(place.address));
     }
     text_add(text, "\n");
 }
@@ -308,14 +306,9 @@ void trace_add_places(struct text *text, const struct failfast_event *event)
 void trace_add_thread(struct text *text, uint32_t thread)
 {
     enum { NAME_BYTES = 16 }; /* with a newline; see TASK_COMM_LEN in prctl(2) */
-    char path_bytes[48], name[NAME_BYTES];
-    struct text path = {path_bytes, sizeof path_bytes - 1, 0};
-    text_add_number(text, thread);
-    text_add(&path, "/proc/self/task/");
-    text_add_number(&path, thread);
-    text_add(&path, "/comm");
-    path_bytes[path.length] = '\0';
-    int file = call_open(path_bytes, O_RDONLY | O_CLOEXEC, 0);
+    char path[48], name[NAME_BYTES];
+    text_print(text, "%u", thread);
+    int file = call_open(text_string(path, sizeof path, "/proc/self/task/%u/comm", thread), O_RDONLY | O_CLOEXEC, 0);
     intptr_t got = file < 0 ? 0 : call_read(file, name, sizeof name);
     if (file >= 0) call_close(file);
     if (got < 2) return; /* no such thread, or it has no name but the newline */
@@ -346,9 +339,7 @@ void trace_describe(struct text *text, const void *block)
     struct failfast_event allocated = {.count = 0}, freed = {.count = 0};
     size_t size_bytes = trace_find(block, &allocated, &freed);
     if (find((uintptr_t)block) == NULL) return;
-    text_add(text, "hakmem:   last asked for there: ");
-    text_add_number(text, size_bytes);
-    text_add(text, " bytes\n");
+    text_print(text, "hakmem:   last asked for there: %zu bytes\n", size_bytes);
     add_event(text, "allocated at\n", &allocated);
     add_event(text, "freed at\n", &freed);
 }
@@ -385,8 +376,7 @@ bool trace_add_command(struct text *text, const struct failfast_event *const *ev
     text_add_word(text, place.name);
     for (uint32_t i = 0; i < count; i++) {
         if (!calls[i].is_found || calls[i].base != place.base) continue;
-        text_add(text, " ");
-        text_add_hex(text, calls[i].address - place.base);
+        text_print(text, " %#lx", calls[i].address - place.base);
     }
     return true;
 }

@@ -12,17 +12,20 @@ static HAK_TLS enum record_finding misused_finding;
 
 static void add_thread(struct text *text, const char *what, const struct guard_event *event)
 {
-    if (event->thread == 0) return;
-    text_add(text, what);
-    text_add_number(text, event->thread);
+    if (event->thread != 0) text_print(text, "%s%u", what, event->thread);
 }
 
 static void add_distance(struct text *text, const struct guard_history *history)
 {
     uint64_t start = history->start, end = start + history->size_bytes, address = history->address;
     bool is_before = address < start, is_behind = address >= end;
-    text_add_number(text, is_before ? start - address : is_behind ? address - end : address - start);
-    text_add(text, is_before ? " bytes before" : is_behind ? " bytes past the end of" : " bytes into");
+    text_print(text, "%lu bytes %s",
+               is_before   ? start - address
+               : is_behind ? address - end
+                           : address - start,
+               is_before   ? "before"
+               : is_behind ? "past the end of"
+                           : "into");
 }
 
 /* The first of the program's own frames: the library's come before them. */
@@ -42,10 +45,9 @@ static void say_stack(const char *what, const struct guard_event *event)
         struct text text = {.bytes = line, .size = sizeof line};
         const uintptr_t call = event->frames[i] - 1; /* a frame is where the call returns to */
         const struct module *module = modules_find(call);
-        text_add(&text, what);
-        text_add(&text, "hakmem:     ");
+        text_print(&text, "%shakmem:     ", what);
         if (module != NULL) place_add(&text, module, call);
-        else text_add_address(&text, (const void *)call);
+        else text_print(&text, "%p", (const void *)call);
         text_add(&text, "\n");
         os_write_error(text.bytes, text.length);
         what = "";
@@ -66,8 +68,7 @@ static void say_next(const struct guard_history *history)
         for (uint32_t i = first_frame(events[of]); i < events[of]->count; i++) {
             const uintptr_t call = events[of]->frames[i] - 1;
             if (modules_find(call) != program) continue;
-            text_add(&text, " ");
-            text_add_hex(&text, call - program->image.base);
+            text_print(&text, " %#lx", call - program->image.base);
         }
     if (text.length == before) return;
     text_add(&text, "\n");
@@ -86,18 +87,13 @@ void guard_say(const struct guard_history *history)
     };
     char line[320];
     struct text text = {.bytes = line, .size = sizeof line};
-    text_add(&text, "hakmem: guard: ");
-    text_add(&text, subjects[history->finding]);
+    text_print(&text, "hakmem: guard: %s", subjects[history->finding]);
     if (history->start == 0) {
-        text_add(&text, "at ");
-        text_add_address(&text, (const void *)(uintptr_t)history->address);
-        text_add(&text, ", where no block has been");
+        text_print(&text, "at %p, where no block has been", (const void *)(uintptr_t)history->address);
     } else {
         add_distance(&text, history);
-        text_add(&text, history->state == RECORD_STATE_freed ? " a freed block of " : " a live block of ");
-        text_add_number(&text, history->size_bytes);
-        text_add(&text, " bytes at ");
-        text_add_address(&text, (const void *)(uintptr_t)history->start);
+        text_print(&text, " a %s block of %lu bytes at %p", history->state == RECORD_STATE_freed ? "freed" : "live",
+                   history->size_bytes, (const void *)(uintptr_t)history->start);
         add_thread(&text, "; allocated by thread ", &history->allocated);
         add_thread(&text, ", freed by thread ", &history->freed);
     }

@@ -220,22 +220,12 @@ void profile_dump_next(const char *why)
 {
     if (prefix[0] == '\0') return;
     static char path[sizeof prefix + 64], line[sizeof path + 64]; /* one job at a time */
-    struct text text = {.bytes = path, .size = sizeof path - 1};
-    text_add(&text, prefix);
-    text_add(&text, ".");
-    text_add_number(&text, (uint64_t)call_getpid()); /* a child's own */
-    text_add(&text, ".");
-    text_add_number(&text, atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1);
-    text_add(&text, ".");
-    text_add(&text, why);
-    text_add(&text, ".pb.gz");
-    path[text.length] = '\0';
+    const uint32_t number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+    text_string(path, sizeof path, "%s.%d.%u.%s.pb.gz", prefix, call_getpid(), number, why); /* a child's own process */
     int error = write_file(path);
     if (error != 0) {
-        text = (struct text){.bytes = line, .size = sizeof line};
-        text_add(&text, "hakmem: HAKMEM_PROFILE: ");
-        text_add(&text, path);
-        text_add(&text, " cannot be written: ");
+        struct text text = {.bytes = line, .size = sizeof line};
+        text_print(&text, "hakmem: HAKMEM_PROFILE: %s cannot be written: ", path);
         text_add_error(&text, error);
         text_add(&text, "\n");
         os_write_error(text.bytes, text.length);

@@ -38,15 +38,9 @@ HAK_NORETURN HAK_COLD void broken(enum broken_bound bound, uint32_t class_index,
     char line[LINE_BYTES];
     struct text text = {line, sizeof line, 0};
     if (facts_are_mine()) facts = (struct broken_facts){texts[bound], address, class_index};
-    text_add(&text, "hakmem: broken: class ");
-    text_add_number(&text, class_index);
-    text_add(&text, " (");
-    text_add_number(&text, class_index < CLASS_COUNT ? sizeclass_bytes(class_index) : 0);
-    text_add(&text, " bytes): ");
-    text_add(&text, texts[bound]);
-    text_add(&text, "; found at ");
-    text_add_address(&text, address);
-    text_add(&text, ": a block was freed twice, or written to after free\n");
+    const uint32_t block_bytes = class_index < CLASS_COUNT ? sizeclass_bytes(class_index) : 0;
+    text_print(&text, "hakmem: broken: class %u (%u bytes): %s; ", class_index, block_bytes, texts[bound]);
+    text_print(&text, "found at %p: a block was freed twice, or written to after free\n", address);
     os_write_error(text.bytes, text.length);
     abort();
 }

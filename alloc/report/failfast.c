@@ -132,25 +132,13 @@ static HAK_COLD HAK_ALIGNS_STACK void report(enum failfast_kind kind, struct fai
         find->value = os_peek_word((const void *)((uintptr_t)find->bad_address & ~(uintptr_t)7), &readable);
     }
     buffer_take();
-    text_add(&text, "hakmem: failfast: ");
-    text_add(&text, names[kind]);
-    text_add(&text, ": ");
-    text_add(&text, texts[kind]);
-    text_add(&text, "\nhakmem:   address ");
-    text_add_address(&text, find->address);
-    if (detail != NULL) {
-        text_add(&text, "\nhakmem:   ");
-        text_add(&text, detail);
-    }
+    text_print(&text, "hakmem: failfast: %s: %s\nhakmem:   address %p", names[kind], texts[kind], find->address);
+    if (detail != NULL) text_print(&text, "\nhakmem:   %s", detail);
     text_add(&text, "\nhakmem:   found by thread ");
     /* relaxed: a constant; see explain_start. */
     failfast_explain_fn *explain = __atomic_load_n(&hooks.failfast_explain, __ATOMIC_RELAXED);
-    if (explain != NULL) {
-        explain(&text, kind, find);
-    } else {
-        text_add_number(&text, (uint64_t)call_gettid());
-        text_add(&text, "\n");
-    }
+    if (explain != NULL) explain(&text, kind, find);
+    else text_print(&text, "%d\n", call_gettid());
     if (failfast_goes_on())
         text_add(&text, ends ? "hakmem:   cannot continue from here: the process ends\n"
                              : "hakmem:   the program continues, and a bad call does nothing\n");

@@ -16,9 +16,7 @@ static bool shares_path(const struct module *module)
 
 void place_add(struct text *text, const struct module *module, uintptr_t lasting)
 {
-    text_add(text, module->path);
-    text_add(text, "+");
-    text_add_hex(text, lasting - module->image.base);
+    text_print(text, "%s+%#lx", module->path, lasting - module->image.base);
     if (module->image.build_id_bytes == 0 || !shares_path(module)) return;
     text_add(text, " (build id ");
     place_add_build_id(text, module);

@@ -28,18 +28,21 @@ TEST(Report, Numbers)
 {
     char buffer[200];
     text text = {buffer, sizeof buffer, 0};
-    text_add_number(&text, 0);
-    text_add(&text, " ");
-    text_add_number(&text, UINT64_MAX);
-    text_add(&text, " ");
-    text_add_signed(&text, INT64_MIN);
-    text_add(&text, " ");
-    text_add_hex(&text, 0);
-    text_add(&text, " ");
-    text_add_hex(&text, 0x1f0);
-    text_add(&text, " ");
-    text_add_address(&text, reinterpret_cast<void *>(0xabc));
+    void *const to = reinterpret_cast<void *>(0xabc);
+    text_print(&text, "%u %lu %ld %#x %#lx %p", 0U, UINT64_MAX, INT64_MIN, 0U, 0x1f0UL, to);
     EXPECT_EQ(of(text), "0 18446744073709551615 -9223372036854775808 0x0 0x1f0 0x0000000000000abc");
+    text_print(&text, "; %d%%, %d, %u, %x, %zu%s|", INT_MIN, -7, UINT_MAX, 0xbeefU, SIZE_MAX, " bytes");
+    EXPECT_TRUE(of(text).ends_with("; -2147483648%, -7, 4294967295, beef, 18446744073709551615 bytes|"));
+}
+
+TEST(Report, AStringIsCutOffBeforeItsZero)
+{
+    for (size_t size = 1; size < 8; size++) { // with its zero there are 7 bytes
+        char buffer[] = {'#', '#', '#', '#', '#', '#', '#', '#'};
+        EXPECT_EQ(text_string(buffer, size, "%s-%d", "abc", 45), buffer);
+        const std::string begin = std::string("abc-45").substr(0, size - 1);
+        EXPECT_EQ(std::string(buffer, 8), begin + '\0' + std::string(8 - size, '#'));
+    }
 }
 
 TEST(Report, WhatDoesNotFitIsCutOff)
@@ -48,8 +51,7 @@ TEST(Report, WhatDoesNotFitIsCutOff)
     text text = {buffer, 10, 0};
     for (int i = 0; i < 100; i++) text_add(&text, "abc");
     EXPECT_EQ(of(text), "abcabcabca");
-    text_add_number(&text, 5);
-    text_add_address(&text, buffer);
+    text_print(&text, "%d%p", 5, static_cast<void *>(buffer));
     EXPECT_EQ(of(text), "abcabcabca");
     EXPECT_EQ(buffer[10], '\0');
 }

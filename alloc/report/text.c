@@ -1,6 +1,8 @@
 /* text.c: see text.h. */
 #include "report/text.h"
 
+#include <stdarg.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "os/libc.h"
@@ -29,38 +31,57 @@ static void add_digits(struct text *text, uint64_t number, uint32_t base, uint32
     text_add_bytes(text, digits + sizeof digits - count, count);
 }
 
-void text_add_address(struct text *text, const void *address)
-{
-    text_add(text, "0x");
-    add_digits(text, (uintptr_t)address, 16, 16);
-}
-
-void text_add_hex(struct text *text, uint64_t number)
-{
-    text_add(text, "0x");
-    add_digits(text, number, 16, 1);
-}
-
-void text_add_number(struct text *text, uint64_t number)
-{
-    add_digits(text, number, 10, 1);
-}
-
-void text_add_signed(struct text *text, int64_t number)
+static void add_signed(struct text *text, int64_t number)
 {
     if (number < 0) text_add(text, "-");
-    text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+    add_digits(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10, 1);
+}
+
+static void print(struct text *text, const char *format, va_list *arguments)
+{
+    for (const char *at; (at = strchr(format, '%')) != NULL; format = at + 1) {
+        text_add_bytes(text, format, (size_t)(at - format));
+        const bool has_prefix = at[1] == '#';
+        at += has_prefix ? 2 : 1;
+        const bool is_long = *at == 'l' || *at == 'z';
+        if (is_long) at++;
+        if (has_prefix || *at == 'p') text_add(text, "0x");
+        if (*at == '%') text_add(text, "%");
+        else if (*at == 's') text_add(text, va_arg(*arguments, const char *));
+        else if (*at == 'p') add_digits(text, (uintptr_t)va_arg(*arguments, const void *), 16, 16);
+        else if (*at == 'd') add_signed(text, is_long ? va_arg(*arguments, long) : va_arg(*arguments, int));
+        else
+            add_digits(text, is_long ? va_arg(*arguments, unsigned long) : va_arg(*arguments, unsigned),
+                       *at == 'x' ? 16 : 10, 1);
+    }
+    text_add(text, format);
+}
+
+void text_print(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print(text, format, &arguments);
+    va_end(arguments);
+}
+
+const char *text_string(char *bytes, size_t size, const char *format, ...)
+{
+    struct text text = {.bytes = bytes, .size = size - 1};
+    va_list arguments;
+    va_start(arguments, format);
+    print(&text, format, &arguments);
+    va_end(arguments);
+    bytes[text.length] = '\0';
+    return bytes;
 }
 
 void text_add_error(struct text *text, int error)
 {
     const char *name = os_error_name(error), *what = os_error_text(error);
-    text_add(text, name != NULL ? name : "error ");
-    if (name == NULL) text_add_number(text, (uint64_t)error);
-    if (what == NULL) return;
-    text_add(text, " (");
-    text_add(text, what);
-    text_add(text, ")");
+    if (name != NULL) text_add(text, name);
+    else text_print(text, "error %d", error);
+    if (what != NULL) text_print(text, " (%s)", what);
 }
 
 void text_add_word(struct text *text, const char *word)

@@ -175,10 +175,7 @@ static struct sum all_sites(void)
 
 static void add_blocks(struct text *text, size_t blocks, size_t bytes)
 {
-    text_add_number(text, blocks);
-    text_add(text, blocks == 1 ? " block, " : " blocks, ");
-    text_add_number(text, bytes);
-    text_add(text, " bytes");
+    text_print(text, "%zu block%s, %zu bytes", blocks, blocks == 1 ? "" : "s", bytes);
 }
 
 /* Rounded down. Of sums so large that the product is none, a hundredth is exact enough. */
@@ -192,11 +189,7 @@ static void add_sum(struct text *text, const struct site *site)
 {
     add_blocks(text, site->blocks, site->bytes);
     size_t all = all_sites().bytes;
-    if (site_count > 1 && all > 0) {
-        text_add(text, " (");
-        text_add_number(text, percent_of(site->bytes, all));
-        text_add(text, "%)");
-    }
+    if (site_count > 1 && all > 0) text_print(text, " (%zu%%)", percent_of(site->bytes, all));
     text_add(text, ", to which nothing points");
 }
 
@@ -235,9 +228,8 @@ static void write_all(void)
     struct sum all = all_sites();
     text_add(&text, "hakmem: leak: ");
     add_blocks(&text, all.blocks, all.bytes);
-    text_add(&text, ", to which nothing points, allocated at ");
-    text_add_number(&text, site_count);
-    text_add(&text, site_count == SITES_MAX ? " places or more" : " places");
+    text_print(&text, ", to which nothing points, allocated at %u places%s", site_count,
+               site_count == SITES_MAX ? " or more" : "");
     if (site_count > SITES_SHOWN) text_add(&text, ", of which those with most bytes follow");
     text_add(&text, "; the largest is the last\n");
     os_write_error(text.bytes, text.length);

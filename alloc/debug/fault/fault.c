@@ -42,13 +42,9 @@ static bool find_pointer(const siginfo_t *info, const struct os_register *regist
 static void refuse_sealed(const void *address, const struct framed *framed)
 {
     char words[96];
-    struct text detail = {words, sizeof words, 0};
-    text_add(&detail, "the access is at offset ");
-    text_add_signed(&detail, (const char *)address - framed->user);
-    text_add(&detail, " of ");
-    text_add_number(&detail, framed->word.size_bytes);
-    text_add_bytes(&detail, "", 1);
-    failfast_refused(FAILFAST_use_after_free, address, detail.bytes);
+    text_string(words, sizeof words, "the access is at offset %ld of %zu", (const char *)address - framed->user,
+                framed->word.size_bytes);
+    failfast_refused(FAILFAST_use_after_free, address, words);
 }
 
 /* Reports the fault. True if the program may try again. */

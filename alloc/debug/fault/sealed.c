@@ -61,7 +61,7 @@ static void check(const struct entry *entry)
         !part_changed(framed, entry->high, end, &offset) && !frame_changed_after(framed, &offset))
         return;
     const char *call = failfast_call_set("quarantine");
-    quarantine_tell(framed, offset, 0);
+    frame_refuse_bytes(FAILFAST_write_after_free, framed, offset, 0);
     failfast_call_set(call);
     frame_write(framed);
     memset(framed->user, FRAME_JUNK, (size_t)(entry->low - framed->user));
