@@ -5,22 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "os/call.h"
+#include "os/process/file.h"
 #include "os/os.h"
 #include "report/text.h"
 
 enum { PATH_BYTES_MAX = 1024, FILE_BYTES_MAX = 4096 };
 
 /* Reads a file into the buffer, as a string. False: it cannot be read. */
-/* files: at the start: HAKMEM_LIMIT as a part of the memory that a cgroup has */
 static bool read_file(const char *path, char *bytes, size_t size)
 {
-    int file = call_open(path, O_RDONLY | O_CLOEXEC, 0);
-    if (file < 0) return false;
-    size_t length = 0;
-    for (intptr_t got; length < size - 1 && (got = call_read(file, bytes + length, size - 1 - length)) > 0;)
-        length += (size_t)got;
-    call_close(file);
+    size_t length = file_read(path, bytes, size - 1);
     bytes[length] = '\0';
     return length > 0;
 }

@@ -8,6 +8,7 @@
 #include "crash/crash_modules.h"
 #include "crash/record_write.h"
 #include "os/call.h"
+#include "os/process/file.h"
 
 enum {
     ARGUMENTS_BYTES_MAX = 16 * 1024,
@@ -18,7 +19,7 @@ enum {
 /* A file's first bytes. */
 struct kept {
     char *bytes;
-    size_t room, length;
+    size_t room, length; /* there is one byte more than the room */
     bool is_cut; /* the file is longer */
 };
 
@@ -28,29 +29,19 @@ struct looks {
     uint64_t bytes, mtime_ns;
 };
 
-static char argument_bytes[ARGUMENTS_BYTES_MAX], environment_bytes[ENVIRONMENT_BYTES_MAX];
-static struct kept arguments = {.bytes = argument_bytes, .room = sizeof argument_bytes};
-static struct kept environment = {.bytes = environment_bytes, .room = sizeof environment_bytes};
+static char argument_bytes[ARGUMENTS_BYTES_MAX + 1], environment_bytes[ENVIRONMENT_BYTES_MAX + 1];
+static struct kept arguments = {.bytes = argument_bytes, .room = ARGUMENTS_BYTES_MAX};
+static struct kept environment = {.bytes = environment_bytes, .room = ENVIRONMENT_BYTES_MAX};
 static char input[INPUT_BYTES_MAX];
 static size_t input_length;
 static struct looks program, library;
 static int installed_process;
 
-/* files: when the crash handler is installed */
 static void keep(struct kept *kept, const char *path)
 {
-    int fd = call_open(path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0) return;
-    char more;
-    for (;;) {
-        size_t room = kept->room - kept->length;
-        intptr_t count = call_read(fd, room > 0 ? kept->bytes + kept->length : &more, room > 0 ? room : 1);
-        if (count <= 0) break;
-        kept->is_cut = room == 0;
-        if (kept->is_cut) break;
-        kept->length += (size_t)count;
-    }
-    call_close(fd);
+    const size_t length = file_read(path, kept->bytes, kept->room + 1);
+    kept->is_cut = length > kept->room;
+    kept->length = kept->is_cut ? kept->room : length;
 }
 
 /* files: when the crash handler is installed */

@@ -9,6 +9,7 @@
 #include "base/policy.h"
 #include "os/stack/cfi.h"
 #include "os/call.h"
+#include "os/process/file.h"
 #include "os/libc.h"
 #include "os/maps.h"
 #include "report/failfast.h"
@@ -302,21 +303,18 @@ void trace_add_places(struct text *text, const struct failfast_event *event)
     for (uint32_t i = 0; i < event->count; i++) add_place(text, event->frames[i]);
 }
 
-/* files: a report of the debug-validation build */
 void trace_add_thread(struct text *text, uint32_t thread)
 {
     enum { NAME_BYTES = 16 }; /* with a newline; see TASK_COMM_LEN in prctl(2) */
     char path[48], name[NAME_BYTES];
     text_print(text, "%u", thread);
-    int file = call_open(text_string(path, sizeof path, "/proc/self/task/%u/comm", thread), O_RDONLY | O_CLOEXEC, 0);
-    intptr_t got = file < 0 ? 0 : call_read(file, name, sizeof name);
-    if (file >= 0) call_close(file);
+    size_t got = file_read(text_string(path, sizeof path, "/proc/self/task/%u/comm", thread), name, sizeof name);
     if (got < 2) return; /* no such thread, or it has no name but the newline */
     got--;
-    for (intptr_t i = 0; i < got; i++)
+    for (size_t i = 0; i < got; i++)
         if (name[i] < ' ' || name[i] > '~') name[i] = '?';
     text_add(text, " (");
-    text_add_bytes(text, name, (size_t)got);
+    text_add_bytes(text, name, got);
     text_add(text, ")");
 }
 

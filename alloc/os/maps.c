@@ -3,12 +3,11 @@
  *   low-high perms offset major:minor inode     name */
 #include "os/maps.h"
 
-#include <errno.h>
 #include <string.h>
 
-#include "os/call.h"
+#include "os/process/file.h"
 
-enum { CHUNK_BYTES = 2048, LINE_BYTES = 128 + MAPS_NAME_BYTES };
+enum { LINE_BYTES = 128 + MAPS_NAME_BYTES };
 
 static const char *hex(const char *at, uint64_t *value)
 {
@@ -58,35 +57,24 @@ static bool parse(const char *line, struct maps_entry *entry)
     return true;
 }
 
-/* files: of maps_scan */
-static void scan_file(int file, maps_visit_fn *visit, void *context)
-{
-    char chunk[CHUNK_BYTES], line[LINE_BYTES + 1];
+struct scan {
+    maps_visit_fn *visit;
+    void *context;
     struct maps_entry entry;
-    size_t length = 0;
-    intptr_t got;
-    while ((got = call_read(file, chunk, sizeof chunk)) > 0 || got == -EINTR) {
-        for (intptr_t i = 0; i < got; i++) {
-            if (chunk[i] != '\n') {
-                if (length < LINE_BYTES) line[length++] = chunk[i];
-                continue;
-            }
-            line[length] = '\0';
-            length = 0;
-            if (parse(line, &entry) && visit(&entry, context)) return;
-        }
-    }
+};
+
+static bool visit_line(const char *line, size_t length, void *context)
+{
+    (void)length;
+    struct scan *scan = context;
+    return parse(line, &scan->entry) && scan->visit(&scan->entry, scan->context);
 }
 
-/* files: reports and dumps */
 bool maps_scan(maps_visit_fn *visit, void *context)
 {
-    int file = call_open("/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
-    if (file >= 0) {
-        scan_file(file, visit, context);
-        call_close(file);
-    }
-    return file >= 0;
+    char line[LINE_BYTES + 1];
+    struct scan scan = {.visit = visit, .context = context};
+    return file_each("/proc/self/maps", '\n', line, sizeof line, visit_line, &scan);
 }
 
 struct search {

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "os/call.h"
+#include "os/process/file.h"
 #include "os/process/clock.h"
 #include "os/os.h"
 
@@ -85,15 +86,11 @@ uint64_t process_age_ms(void)
 }
 
 /* The second number of /proc/self/statm is pages. */
-/* files: in a job, and of hak_stats_print */
 static uint64_t resident_bytes(void)
 {
     char text[128] = "";
-    const int fd = call_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0) return 0;
-    const intptr_t length = call_read(fd, text, sizeof text - 1);
-    call_close(fd);
-    const char *at = length > 0 ? strchr(text, ' ') : NULL;
+    file_read("/proc/self/statm", text, sizeof text - 1);
+    const char *at = strchr(text, ' ');
     uint64_t pages = 0;
     if (at != NULL)
         for (at++; *at >= '0' && *at <= '9'; at++) pages = pages * 10 + (uint64_t)(*at - '0');

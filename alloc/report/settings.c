@@ -1,15 +1,14 @@
 /* settings.c: see settings.h. Plain system calls and static words only: it runs inside the first malloc. */
 #include "report/settings.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "os/call.h"
+#include "os/process/file.h"
 #include "os/os.h"
 #include "report/output.h"
 
-enum { ENTRY_BYTES_MAX = 64, CHUNK_BYTES = 1024 }; /* a longer entry cannot have a valid value */
+enum { ENTRY_BYTES_MAX = 64 }; /* a longer entry cannot have a valid value */
 
 static const char prefix[] = "HAKMEM_";
 
@@ -82,30 +81,17 @@ static void take_prefixed(const char *entry, struct settings *settings)
     if (strncmp(entry, prefix, sizeof prefix - 1) == 0) take(entry + sizeof prefix - 1, settings);
 }
 
-/* Reads the environment that the process began with: entries that each end in a zero byte. False where there is no
- * /proc. */
-/* files: the debug-validation build, at the first use of the heap */
+static bool visit_entry(const char *entry, size_t length, void *settings)
+{
+    if (length < ENTRY_BYTES_MAX) take_prefixed(entry, settings);
+    return false;
+}
+
+/* Reads the environment that the process began with. False where there is no /proc. */
 static bool read_proc(struct settings *settings)
 {
-    int file = call_open("/proc/self/environ", O_RDONLY | O_CLOEXEC, 0);
-    if (file < 0) return false;
-    char chunk[CHUNK_BYTES], entry[ENTRY_BYTES_MAX + 1];
-    size_t length = 0;
-    intptr_t got;
-    while ((got = call_read(file, chunk, sizeof chunk)) > 0 || got == -EINTR) {
-        for (intptr_t i = 0; i < got; i++) {
-            if (chunk[i] != '\0') {
-                if (length < ENTRY_BYTES_MAX) entry[length] = chunk[i];
-                length++;
-                continue;
-            }
-            entry[length < ENTRY_BYTES_MAX ? length : ENTRY_BYTES_MAX] = '\0';
-            if (length < ENTRY_BYTES_MAX) take_prefixed(entry, settings);
-            length = 0;
-        }
-    }
-    call_close(file);
-    return true;
+    char entry[ENTRY_BYTES_MAX];
+    return file_each("/proc/self/environ", '\0', entry, sizeof entry, visit_entry, settings);
 }
 
 /* gate: the debug-validation build reads its settings at its first call, before other threads */

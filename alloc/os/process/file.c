@@ -1,5 +1,5 @@
 /* file.c: see file.h. */
-#include "os/file.h"
+#include "os/process/file.h"
 
 #include <errno.h>
 
