@@ -58,3 +58,16 @@ static inline uint64_t bits_runs(uint64_t mask, uint32_t count)
     }
     return mask;
 }
+
+/* The CRC-32 of zip and gzip, of bytes behind those that have this one; 0: of none. A bit at a time, without a table that a program
+ * which crashes may have damaged: 256 KiB take a few milliseconds. */
+static inline uint32_t bits_crc(uint32_t crc, const void *bytes, size_t size_bytes)
+{
+    const unsigned char *byte = (const unsigned char *)bytes; /* C++ includes this too */
+    crc = ~crc;
+    for (size_t i = 0; i < size_bytes; i++) {
+        crc ^= byte[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0xedb88320u & -(crc & 1));
+    }
+    return ~crc;
+}

@@ -19,15 +19,6 @@ static bool read_file(const char *path, char *bytes, size_t size)
     return length > 0;
 }
 
-static bool digits(const char **at, uint64_t *value)
-{
-    if (**at < '0' || **at > '9') return false;
-    for (*value = 0; **at >= '0' && **at <= '9'; ++*at)
-        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, (uint64_t)(**at - '0'), value))
-            return false;
-    return true;
-}
-
 /* The least of the limits in the cgroup and its parents. "max", and v1's number for no limit, which exceeds every
  * machine's memory, do not lower it. The path is cut in place. */
 static uint64_t least_limit(const char *root, const char *mount, const char *name, char *cgroup, uint64_t least)
@@ -37,7 +28,7 @@ static uint64_t least_limit(const char *root, const char *mount, const char *nam
         uint64_t limit;
         const char *at = content;
         text_string(path, sizeof path, "%s%s%s/%s", root, mount, cgroup, name);
-        if (read_file(path, content, sizeof content) && digits(&at, &limit) && limit < least) least = limit;
+        if (read_file(path, content, sizeof content) && text_digits(&at, &limit) && limit < least) least = limit;
         char *slash = strrchr(cgroup, '/');
         if (slash == NULL) return least;
         *slash = '\0'; /* the loop ends when no part of the path is left */
@@ -85,7 +76,7 @@ bool amount_read(const char *text, const char *root, size_t *limit_bytes)
 {
     static const char suffixes[] = "KMGT";
     uint64_t value;
-    if (!digits(&text, &value) || value == 0) return false;
+    if (!text_digits(&text, &value) || value == 0) return false;
     if (*text == '%' && text[1] == '\0') {
         if (value > 100) return false;
         uint64_t memory = memory_bytes(root);

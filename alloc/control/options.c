@@ -71,14 +71,7 @@ static void warn_value(const char *entry, bool is_stats, uint64_t low, uint64_t 
 
 static bool number(const char *text, uint64_t *value)
 {
-    if (*text == '\0') return false;
-    *value = 0;
-    for (; *text != '\0'; text++) {
-        if (*text < '0' || *text > '9') return false;
-        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, (uint64_t)(*text - '0'), value))
-            return false;
-    }
-    return true;
+    return text_digits(&text, value) && *text == '\0';
 }
 
 static bool is_name(const char *name, size_t name_bytes, const char *wanted)

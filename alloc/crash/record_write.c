@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/bits.h"
+
 /* Room that record_finish needs: the field `cut` and the end. */
 enum { TAIL_BYTES = RECORD_FIELD_HEAD_BYTES + 8 + RECORD_FIELD_HEAD_BYTES + 4 };
 
@@ -14,18 +16,6 @@ static void put_32(unsigned char *at, uint32_t value)
 static void put_64(unsigned char *at, uint64_t value)
 {
     for (int i = 0; i < 8; i++) at[i] = (unsigned char)(value >> 8 * i);
-}
-
-/* A bit at a time, without a table that the crash may have damaged. 256 KiB take a few milliseconds, once. */
-uint32_t record_crc(const void *bytes, size_t size_bytes)
-{
-    const unsigned char *byte = bytes;
-    uint32_t crc = ~0u;
-    for (size_t i = 0; i < size_bytes; i++) {
-        crc ^= byte[i];
-        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0xedb88320u & -(crc & 1));
-    }
-    return ~crc;
 }
 
 static size_t room(const struct record_writer *writer)
@@ -157,6 +147,6 @@ size_t record_finish(struct record_writer *writer)
     put_32(at, RECORD_END);
     put_32(at + 4, 4);
     at += RECORD_FIELD_HEAD_BYTES;
-    put_32(at, record_crc(writer->bytes, (size_t)(at - writer->bytes)));
+    put_32(at, bits_crc(0, writer->bytes, (size_t)(at - writer->bytes)));
     return (size_t)(at + 4 - writer->bytes);
 }

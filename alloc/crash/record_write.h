@@ -46,6 +46,3 @@ void record_text(struct record_writer *writer, enum record_field field, const ch
 
 /* Marks a field as cut, in the field `cut`. */
 void record_cut(struct record_writer *writer, enum record_field field);
-
-/* CRC-32 as in zip and gzip. */
-uint32_t record_crc(const void *bytes, size_t size_bytes);

@@ -3,6 +3,7 @@
 #include "base/test_support.h"
 
 extern "C" {
+#include "base/bits.h"
 #include "crash/record_write.h"
 }
 
@@ -37,8 +38,8 @@ class RecordWrite : public testing::Test {
 
 TEST(RecordCrc, KnownAnswers)
 {
-    EXPECT_EQ(record_crc("", 0), 0u);
-    EXPECT_EQ(record_crc("123456789", 9), 0xcbf43926u) << "the check value of CRC-32";
+    EXPECT_EQ(bits_crc(0, "", 0), 0u);
+    EXPECT_EQ(bits_crc(0, "123456789", 9), 0xcbf43926u) << "the check value of CRC-32";
 }
 
 TEST_F(RecordWrite, HeadFieldAndEnd)
@@ -55,7 +56,7 @@ TEST_F(RecordWrite, HeadFieldAndEnd)
     EXPECT_EQ(bytes.substr(20, 8), "\x08\x07\x06\x05\x04\x03\x02\x01");
     EXPECT_EQ(bytes.substr(28 + 8, 3), "abc");
     EXPECT_EQ(word_at(bytes, 39), (uint32_t)RECORD_END);
-    EXPECT_EQ(word_at(bytes, 47), record_crc(bytes.data(), 47));
+    EXPECT_EQ(word_at(bytes, 47), bits_crc(0, bytes.data(), 47));
 }
 
 TEST_F(RecordWrite, AFullRecordIsCutAndSaysWhere)
@@ -69,7 +70,7 @@ TEST_F(RecordWrite, AFullRecordIsCutAndSaysWhere)
         std::string bytes = finished(&writer);
         ASSERT_LE(bytes.size(), room_bytes);
         EXPECT_EQ(room[room_bytes], 0xee) << "written past its room";
-        EXPECT_EQ(word_at(bytes, bytes.size() - 4), record_crc(bytes.data(), bytes.size() - 4));
+        EXPECT_EQ(word_at(bytes, bytes.size() - 4), bits_crc(0, bytes.data(), bytes.size() - 4));
         EXPECT_EQ(word_at(bytes, bytes.size() - 28), (uint32_t)RECORD_cut);
         EXPECT_EQ(word_at(bytes, 28), (uint32_t)RECORD_operations);
         EXPECT_EQ(12 + 16 + 8 + word_at(bytes, 32), bytes.size() - 28) << "the cut field is not whole";

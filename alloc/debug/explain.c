@@ -13,13 +13,6 @@
 #include "report/settings.h"
 #include "report/text.h"
 
-/* As a line of the report says it; the texts of RECORD_KINDS are sentences of their own. */
-static const char *const kind_names[] = {
-    [RECORD_KIND_none] = "no memory of the heap", [RECORD_KIND_free] = "a page that is free",
-    [RECORD_KIND_slab] = "a small block",         [RECORD_KIND_run] = "a page run",
-    [RECORD_KIND_huge] = "a huge block",
-};
-
 /* Adds "offset 16 of 100 bytes that begin at 0x...". */
 static void add_offset(struct text *text, const void *address, const char *start, size_t bytes)
 {
@@ -29,7 +22,7 @@ static void add_offset(struct text *text, const void *address, const char *start
 
 static void add_block(struct text *text, const struct lookup *at)
 {
-    text_print(text, "hakmem:   in %s", kind_names[at->kind]);
+    text_print(text, "hakmem:   in %s", lookup_kind_names[at->kind]);
     if (at->start != NULL) text_print(text, " of %zu bytes at %p", at->bytes, (const void *)at->start);
     if (at->kind == RECORD_KIND_slab) {
         text_print(text, ", class %u", at->class_index);

@@ -8,6 +8,12 @@
 #include "superslab/pagemap.h"
 #include "superslab/superslab.h"
 
+const char *const lookup_kind_names[] = {
+    [RECORD_KIND_none] = "no memory of the heap", [RECORD_KIND_free] = "a page that is free",
+    [RECORD_KIND_slab] = "a small block",         [RECORD_KIND_run] = "a page run",
+    [RECORD_KIND_huge] = "a huge block",          [RECORD_KIND_guard] = "a sampled block",
+};
+
 enum reading { READ_DIRECTLY, READ_BY_PEEK };
 
 /* The members of a descriptor that stay as they are while its slab or run is in use. */

@@ -12,9 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/policy.h"
 #include "hakmem/record.h"
 
 struct superslab;
+
+/* As a line of a report says it; the texts of RECORD_KINDS are sentences of their own. */
+extern HAK_HIDDEN const char *const lookup_kind_names[];
 
 struct lookup {
     enum record_kind kind; /* never guard: debug/describe.h asks guard/guard.h first */

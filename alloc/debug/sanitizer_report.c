@@ -8,6 +8,7 @@
 #include "base/sizeclass.h"
 #include "debug/describe.h"
 #include "debug/frame_layout.h"
+#include "debug/lookup.h"
 #include "debug/trace.h"
 #include "os/os.h"
 #include "os/sanitizer.h"
@@ -21,15 +22,6 @@ struct blamed {
     const char *start;
     size_t size_bytes; /* 0: not known */
     bool is_freed;
-};
-
-static const char *const kind_names[] = {
-    [RECORD_KIND_none] = "",
-    [RECORD_KIND_slab] = "a small block",
-    [RECORD_KIND_run] = "a page run",
-    [RECORD_KIND_huge] = "a huge block",
-    [RECORD_KIND_guard] = "a sampled block",
-    [RECORD_KIND_free] = "a page that is free",
 };
 
 /* Describes the heap's block of this start and length. A framed block that was freed still has the copy at its end. */
@@ -89,7 +81,7 @@ static void add_block(struct text *text, const struct describe_place *place, con
         text_add(text, ",\nhakmem:   and ");
         add_relation(text, address, &next);
     }
-    text_print(text, "\nhakmem:   in %s of the heap's, ", kind_names[place->kind]);
+    text_print(text, "\nhakmem:   in %s of the heap's, ", lookup_kind_names[place->kind]);
     add_count(text, place->block_bytes, "at ");
     text_print(text, "%p\n", (const void *)(uintptr_t)place->block_start);
     if (!VALIDATE) return;
@@ -109,7 +101,7 @@ void sanitizer_report(const void *address)
         add_block(&text, &place, address);
     } else {
         text_print(&text, " is in the heap, in %s\n",
-                   place.kind == RECORD_KIND_free ? kind_names[RECORD_KIND_free] : "no block");
+                   place.kind == RECORD_KIND_free ? lookup_kind_names[RECORD_KIND_free] : "no block");
     }
     os_write_error(text.bytes, text.length);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/bits.h"
 #include "os/os.h"
 
 /* --- a gzip file ------------------------------------------------------------------------------------------ */
@@ -21,20 +22,6 @@ static void file_write(const void *bytes, size_t count)
     if (file.error == 0) file.error = os_write_all(file.fd, bytes, count);
 }
 
-static void crc_add(const unsigned char *bytes, size_t count)
-{
-    static const uint32_t nibbles[16] = {
-        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
-        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
-    };
-    uint32_t crc = ~file.crc;
-    for (size_t i = 0; i < count; i++) {
-        crc = nibbles[(crc ^ bytes[i]) & 15] ^ crc >> 4;
-        crc = nibbles[(crc ^ (uint32_t)bytes[i] >> 4) & 15] ^ crc >> 4;
-    }
-    file.crc = ~crc;
-}
-
 static void block_end(bool is_last)
 {
     uint32_t count = file.used;
@@ -43,7 +30,7 @@ static void block_end(bool is_last)
         file.bytes[1 + i] = (unsigned char)(count >> 8 * i);
         file.bytes[3 + i] = (unsigned char)(~count >> 8 * i);
     }
-    crc_add(file.bytes + HEAD_BYTES, count);
+    file.crc = bits_crc(file.crc, file.bytes + HEAD_BYTES, count);
     file.size_bytes += count;
     file_write(file.bytes, HEAD_BYTES + count);
     file.used = 0;

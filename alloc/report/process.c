@@ -10,6 +10,7 @@
 #include "os/process/file.h"
 #include "os/process/clock.h"
 #include "os/os.h"
+#include "report/text.h"
 
 static uint64_t start_ms;
 static struct process_memory kept_memory;
@@ -92,9 +93,9 @@ static uint64_t resident_bytes(void)
     file_read("/proc/self/statm", text, sizeof text - 1);
     const char *at = strchr(text, ' ');
     uint64_t pages = 0;
-    if (at != NULL)
-        for (at++; *at >= '0' && *at <= '9'; at++) pages = pages * 10 + (uint64_t)(*at - '0');
-    return pages * os_page_bytes();
+    if (at == NULL) return 0;
+    at++;
+    return text_digits(&at, &pages) ? pages * os_page_bytes() : 0;
 }
 
 struct process_memory process_memory(void)

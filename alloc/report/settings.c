@@ -7,6 +7,7 @@
 #include "os/process/file.h"
 #include "os/os.h"
 #include "report/output.h"
+#include "report/text.h"
 
 enum { ENTRY_BYTES_MAX = 64 }; /* a longer entry cannot have a valid value */
 
@@ -31,37 +32,23 @@ static const char *value_of(const char *entry, const char *name)
     return strncmp(entry, name, bytes) == 0 && entry[bytes] == '=' ? entry + bytes + 1 : NULL;
 }
 
-/* A number of up to three digits, at most 255; -1: it is none. */
-static int byte_of(const char *value)
+/* Takes a number of at most `most`. */
+static enum settings_entry take_number(const char *value, uint64_t most, int *setting)
 {
-    int number = 0, digits = 0;
-    for (; value[digits] >= '0' && value[digits] <= '9' && digits < 4; digits++)
-        number = number * 10 + value[digits] - '0';
-    return digits > 0 && digits < 4 && value[digits] == '\0' && number <= 255 ? number : -1;
+    uint64_t number;
+    if (!text_digits(&value, &number) || *value != '\0' || number > most) return SETTINGS_BAD;
+    *setting = (int)number;
+    return SETTINGS_GOOD;
 }
 
 static enum settings_entry take(const char *entry, struct settings *settings)
 {
     const char *value = value_of(entry, "FAILFAST_LEVEL");
-    if (value != NULL) {
-        if (value[0] < '0' || value[0] > '3' || value[1] != '\0') return SETTINGS_BAD;
-        settings->level = value[0] - '0';
-        return SETTINGS_GOOD;
-    }
+    if (value != NULL) return take_number(value, LEVEL_TRACES, &settings->level);
     value = value_of(entry, "FAILFAST_FILL");
-    if (value != NULL) {
-        int fill = byte_of(value);
-        if (fill < 0) return SETTINGS_BAD;
-        settings->fill = fill;
-        return SETTINGS_GOOD;
-    }
+    if (value != NULL) return take_number(value, 255, &settings->fill);
     value = value_of(entry, "FAILFAST_LEAKS");
-    if (value != NULL) {
-        int leaks = byte_of(value);
-        if (leaks < 0 || leaks > 1) return SETTINGS_BAD;
-        settings->leaks = leaks;
-        return SETTINGS_GOOD;
-    }
+    if (value != NULL) return take_number(value, 1, &settings->leaks);
     value = value_of(entry, "FAILFAST");
     if (value == NULL) return SETTINGS_OTHER;
     bool report = strcmp(value, "report") == 0;

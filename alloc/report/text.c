@@ -2,7 +2,6 @@
 #include "report/text.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "os/libc.h"
@@ -101,4 +100,13 @@ void text_add_word(struct text *text, const char *word)
         }
     }
     text_add(text, "'");
+}
+
+bool text_digits(const char **at, uint64_t *value)
+{
+    if (**at < '0' || **at > '9') return false;
+    for (*value = 0; **at >= '0' && **at <= '9'; ++*at)
+        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, (uint64_t)(**at - '0'), value))
+            return false;
+    return true;
 }

@@ -2,6 +2,7 @@
  * off. Buffers on the stack should be small: a thread may have little stack. Async-signal-safe. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,3 +28,6 @@ void text_add_word(struct text *text, const char *word);
 
 /* Makes a string of size bytes at most, its zero byte included, of what the format says. Returns bytes. */
 __attribute__((format(printf, 3, 4))) const char *text_string(char *bytes, size_t size, const char *format, ...);
+
+/* Reads decimal digits from *at on, and moves it behind them. False: there are none, or their number does not fit. */
+bool text_digits(const char **at, uint64_t *value);
