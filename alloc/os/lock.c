@@ -13,7 +13,7 @@
 enum { FREE, HELD, WAITED_FOR, SPINS = 64 };
 
 struct lock {
-    _Alignas(64) _Atomic(uint32_t) state;
+    _Alignas(64) struct lock_word word;
     bool torn; /* a fork caught the lock held: see lock_acquire. Protected by the lock itself. */
 };
 
@@ -49,148 +49,68 @@ static void rank_leave(enum lock_rank rank)
     abort();
 }
 
-static bool try(struct lock *lock)
-{
-    uint32_t state = FREE;
-    /* acquire: pairs with the release exchange in lock_release. */
-    return atomic_compare_exchange_strong_explicit(&lock->state, &state, HELD, memory_order_acquire,
-                                                   memory_order_relaxed);
-}
-
-/* A look before the next try: a compare-exchange takes the cache line even if it fails, and the holder needs that line. */
-static bool try_if_free(struct lock *lock)
-{
-    return atomic_load_explicit(&lock->state, memory_order_relaxed) == FREE && try(lock);
-}
-
-/* lock_acquire where another thread holds the lock. */
-static HAK_NOINLINE void lock_wait(struct lock *lock)
-{
-    bool held = false;
-    const int spins = sync_points_are_hooked() ? 0 : SPINS - 1;
-    for (int spin = 0; spin < spins && !held; spin++) held = try_if_free(lock);
-    /* acquire: as in try. WAITED_FOR stays until a release finds it, so that no waiter is lost. A thread that wakes
-     * takes the lock in that state, since others may still wait. Under a test's scheduler the holder does not run until
-     * this thread yields, so this thread must not sleep in the system. */
-    while (!held) {
-        if (sync_points_are_hooked()) {
-            sync_point("lock_wait");
-            held = try(lock);
-            continue;
-        }
-        held = atomic_exchange_explicit(&lock->state, WAITED_FOR, memory_order_acquire) == FREE;
-        if (!held) os_wait((uint32_t *)&lock->state, WAITED_FOR);
-    }
-}
-
-bool lock_acquire(enum lock_rank rank)
-{
-    if (VALIDATE) rank_check(rank);
-    struct lock *lock = &locks[rank];
-    sync_point("lock_acquire");
-    if (HAK_UNLIKELY(!try(lock))) lock_wait(lock);
-    if (VALIDATE) rank_enter(rank);
-    bool torn = lock->torn;
-    lock->torn = false;
-    if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
-    return torn;
-}
-
-bool lock_try(enum lock_rank rank)
-{
-    struct lock *lock = &locks[rank];
-    sync_point("lock_try");
-    if (!try(lock)) return false;
-    if (VALIDATE) rank_check(rank);
-    if (VALIDATE) rank_enter(rank);
-    lock->torn = false;
-    if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
-    return true;
-}
-
-void lock_release(enum lock_rank rank)
-{
-    if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, true);
-    if (VALIDATE) rank_leave(rank);
-    struct lock *lock = &locks[rank];
-    /* release: publishes what the lock protects to the next lock_acquire. */
-    if (atomic_exchange_explicit(&lock->state, FREE, memory_order_release) == WAITED_FOR)
-        os_wake_one((uint32_t *)&lock->state);
-    sync_point("lock_release");
-}
-
-void lock_all_reset(void)
-{
-    /* relaxed: the child has one thread, and no waiter. */
-    for (enum lock_rank rank = 0; rank < LOCK_COUNT; rank++) {
-        if (atomic_load_explicit(&locks[rank].state, memory_order_relaxed) != FREE) locks[rank].torn = true;
-        atomic_store_explicit(&locks[rank].state, FREE, memory_order_relaxed);
-    }
-}
-
-bool lock_above_were_free(enum lock_rank rank, uint32_t wait_ms)
-{
-    for (enum lock_rank each = rank + 1; each < LOCK_COUNT; each++) {
-        /* relaxed: nothing is read that the lock protects. A release wakes a sleeper only in the state WAITED_FOR. */
-        uint32_t state;
-        while ((state = atomic_load_explicit(&locks[each].state, memory_order_relaxed)) != FREE) {
-            if (wait_ms-- == 0) return false;
-            os_wait_ms((uint32_t *)&locks[each].state, state, 1);
-        }
-    }
-    return true;
-}
-
-/* --- locks in objects -------------------------------------------------------------------------------- */
-
-/* seq_cst, on failure too, and in lock_word_release: see own_unlock. */
-static bool word_try(struct lock_word *word)
+/* seq_cst, on failure too, and in lock_word_release: see own_unlock. It acquires what the exchange there releases. */
+static bool try(struct lock_word *word)
 {
     uint32_t state = FREE;
     return atomic_compare_exchange_strong_explicit(&word->state, &state, HELD, memory_order_seq_cst,
                                                    memory_order_seq_cst);
 }
 
-static void word_is_held(enum lock_rank rank)
+/* A look before the next try: a compare-exchange takes the cache line even if it fails, and the holder needs that line. */
+static bool try_if_free(struct lock_word *word)
 {
-    if (VALIDATE) rank_check(rank);
+    return atomic_load_explicit(&word->state, memory_order_relaxed) == FREE && try(word);
+}
+
+/* lock_word_acquire where another thread holds the lock. */
+static HAK_NOINLINE void lock_wait(struct lock_word *word)
+{
+    bool held = false;
+    const int spins = sync_points_are_hooked() ? 0 : SPINS - 1;
+    for (int spin = 0; spin < spins && !held; spin++) held = try_if_free(word);
+    /* acquire: it is none of own_unlock's four steps. WAITED_FOR stays until a release finds it, so that no waiter is lost. A
+     * thread that wakes takes the lock in that state, since others may still wait. Under a test's scheduler the holder does not
+     * run until this thread yields, so this thread must not sleep in the system. */
+    while (!held) {
+        if (sync_points_are_hooked()) {
+            sync_point("lock_wait");
+            held = try(word);
+            continue;
+        }
+        held = atomic_exchange_explicit(&word->state, WAITED_FOR, memory_order_acquire) == FREE;
+        if (!held) os_wait((uint32_t *)&word->state, WAITED_FOR);
+    }
+}
+
+static void is_held(enum lock_rank rank)
+{
     if (VALIDATE) rank_enter(rank);
     if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
+}
+
+void lock_word_acquire(struct lock_word *word, enum lock_rank rank)
+{
+    if (VALIDATE) rank_check(rank);
+    sync_point("lock_acquire");
+    if (HAK_UNLIKELY(!try(word))) lock_wait(word);
+    is_held(rank);
 }
 
 bool lock_word_try(struct lock_word *word, enum lock_rank rank)
 {
     sync_point("lock_try");
-    if (!word_try(word)) return false;
-    word_is_held(rank);
+    if (!try(word)) return false;
+    if (VALIDATE) rank_check(rank);
+    is_held(rank);
     return true;
-}
-
-void lock_word_acquire(struct lock_word *word, enum lock_rank rank)
-{
-    sync_point("lock_acquire");
-    bool held = word_try(word);
-    const int spins = sync_points_are_hooked() ? 0 : SPINS - 1;
-    /* relaxed: as in try_if_free. */
-    for (int spin = 0; spin < spins && !held; spin++)
-        held = atomic_load_explicit(&word->state, memory_order_relaxed) == FREE && word_try(word);
-    while (!held) { /* as in lock_acquire */
-        if (sync_points_are_hooked()) {
-            sync_point("lock_wait");
-            held = word_try(word);
-            continue;
-        }
-        /* acquire: it is none of own_unlock's four steps. */
-        held = atomic_exchange_explicit(&word->state, WAITED_FOR, memory_order_acquire) == FREE;
-        if (!held) os_wait((uint32_t *)&word->state, WAITED_FOR);
-    }
-    word_is_held(rank);
 }
 
 void lock_word_release(struct lock_word *word, enum lock_rank rank)
 {
     if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, true);
     if (VALIDATE) rank_leave(rank);
+    /* release, and more: publishes what the lock protects to the thread that takes it next. */
     if (atomic_exchange_explicit(&word->state, FREE, memory_order_seq_cst) == WAITED_FOR)
         os_wake_one((uint32_t *)&word->state);
     sync_point("lock_release");
@@ -198,8 +118,49 @@ void lock_word_release(struct lock_word *word, enum lock_rank rank)
 
 bool lock_word_reset(struct lock_word *word)
 {
-    /* relaxed: as in lock_all_reset. */
+    /* relaxed: the child has one thread, and no waiter. */
     if (atomic_load_explicit(&word->state, memory_order_relaxed) == FREE) return false;
     atomic_store_explicit(&word->state, FREE, memory_order_relaxed);
+    return true;
+}
+
+/* --- the locks of the heap as a whole -------------------------------------------------------------------------- */
+
+bool lock_acquire(enum lock_rank rank)
+{
+    lock_word_acquire(&locks[rank].word, rank);
+    bool torn = locks[rank].torn;
+    locks[rank].torn = false;
+    return torn;
+}
+
+bool lock_try(enum lock_rank rank)
+{
+    if (!lock_word_try(&locks[rank].word, rank)) return false;
+    locks[rank].torn = false;
+    return true;
+}
+
+void lock_release(enum lock_rank rank)
+{
+    lock_word_release(&locks[rank].word, rank);
+}
+
+void lock_all_reset(void)
+{
+    for (enum lock_rank rank = 0; rank < LOCK_COUNT; rank++)
+        if (lock_word_reset(&locks[rank].word)) locks[rank].torn = true;
+}
+
+bool lock_above_were_free(enum lock_rank rank, uint32_t wait_ms)
+{
+    for (enum lock_rank each = rank + 1; each < LOCK_COUNT; each++) {
+        /* relaxed: nothing is read that the lock protects. A release wakes a sleeper only in the state WAITED_FOR. */
+        uint32_t state;
+        while ((state = atomic_load_explicit(&locks[each].word.state, memory_order_relaxed)) != FREE) {
+            if (wait_ms-- == 0) return false;
+            os_wait_ms((uint32_t *)&locks[each].word.state, state, 1);
+        }
+    }
     return true;
 }
