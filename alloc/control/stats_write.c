@@ -114,7 +114,7 @@ static void collect(struct hak_figures *out)
     out->superslabs_collapsed = backing_collapsed();
 }
 
-size_t stats_figures(struct hak_figures *out, size_t size_bytes)
+size_t hak_figures_get(struct hak_figures *out, size_t size_bytes)
 {
     struct hak_figures all = {0};
     collect(&all);
@@ -330,7 +330,7 @@ static void write_last(void *unused)
     stats_write_to_target();
 }
 
-void stats_end(void)
+void hak_private_stats_end(void)
 {
     if (option_value(OPTION_STATS) == 0 || call_getpid() != process_number()) return;
     process_memory_keep(); /* the copy has a peak of its own */

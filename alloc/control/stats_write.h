@@ -6,10 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct hak_figures;
-
-/* As hak_figures_get and hak_stats_write. */
-size_t stats_figures(struct hak_figures *out, size_t size_bytes);
+/* As hak_stats_write. */
 int stats_write(int fd, int format);
 
 /* The target of the figures at exit and at the signal: "1" or "exit": text to the standard error of the start (report/first_error.h);
@@ -20,9 +17,9 @@ bool stats_target_set(const char *target);
 /* Writes there. In a job (report/writer.h). */
 void stats_write_to_target(void);
 
-/* The same for a process that is about to end without exit(). Does nothing without HAKMEM_STATS, and in a child of vfork(), which
+/* For libhakmem-exit.so (entry/exit.c): the same for a process that is about to end without exit(). Does nothing without HAKMEM_STATS, and in a child of vfork(), which
  * would end with its parent's figures. A handler of a signal may call it: see writer_run_in_copy. */
-void stats_end(void);
+__attribute__((visibility("default"))) void hak_private_stats_end(void);
 
 /* Writes at this signal from now on: the figures, STATS_DUE, or a heap profile, PROFILE_DUE. Both may have the same signal. False: the system
  * refuses. */

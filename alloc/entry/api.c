@@ -1,4 +1,5 @@
-/* api.c: the hak_* functions, a few lines each; hakmem.h states their contracts. Under VALIDATE either all blocks have
+/* api.c: the hak_* functions that need more than one module; hakmem.h states their contracts. The others are defined by the module
+ * that does their work. Under VALIDATE either all blocks have
  * frames or none has. If they have, debug/frame.c serves the calls, on top of the same heap. */
 #include <errno.h>
 
@@ -188,15 +189,6 @@ size_t hak_limit_soft_get(void)
 {
     return limit_soft_get();
 }
-void hak_limit_callback(bool (*callback)(size_t wanted_bytes, void *context), void *context)
-{
-    bound_callback_set(callback, context);
-}
-
-size_t hak_figures_get(struct hak_figures *out, size_t size_bytes)
-{
-    return stats_figures(out, size_bytes);
-}
 int hak_stats_write(int fd, enum hak_stats_format format)
 {
     return stats_write(fd, (int)format);
@@ -205,28 +197,11 @@ void hak_stats_get(struct hak_stats *out)
 {
     stats_get(out);
 }
-/* For libhakmem-exit.so (entry/exit.c). */
-HAKMEM_API void hak_private_stats_end(void);
-void hak_private_stats_end(void)
-{
-    stats_end();
-}
-/* For mlockall in entry/malloc.c. */
-HAKMEM_API int hak_private_lock_all(int flags);
-int hak_private_lock_all(int flags)
-{
-    return bound_lock_all(flags);
-}
 void hak_stats_print(FILE *stream)
 {
     struct output out;
     output_begin(&out, stream, -1);
     stats_print(&out);
-}
-
-struct hak_heap *hak_heap_new(void)
-{
-    return own_new();
 }
 
 void *hak_heap_malloc(struct hak_heap *heap, size_t size_bytes)
@@ -257,27 +232,6 @@ void *hak_heap_realloc(struct hak_heap *heap, void *block, size_t size_bytes)
     if (block == NULL) return hak_heap_malloc(heap, size_bytes);
     if (VALIDATE && frames_on()) return frame_realloc_in(heap, block, size_bytes);
     return own_realloc_any(heap, block, size_bytes);
-}
-
-void hak_heap_free_all(struct hak_heap *heap)
-{
-    own_free_all(heap);
-}
-void hak_heap_destroy(struct hak_heap *heap)
-{
-    own_destroy(heap);
-}
-void hak_heap_limit_set(struct hak_heap *heap, size_t limit_bytes)
-{
-    own_limit_set(heap, limit_bytes);
-}
-size_t hak_heap_limit_get(struct hak_heap *heap)
-{
-    return own_limit_get(heap);
-}
-size_t hak_heap_figures_get(struct hak_heap *heap, struct hak_heap_figures *out, size_t size_bytes)
-{
-    return own_figures(heap, out, size_bytes);
 }
 
 int hak_profile_start(size_t mean_bytes)

@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of libhakmem.so; NULL without it. See stats_end in control/stats_write.h. */
+/* Of libhakmem.so; NULL without it. See control/stats_write.h. */
 extern void hak_private_stats_end(void) __attribute__((weak));
 
 __attribute__((visibility("default"), noreturn)) void _exit(int status)

@@ -17,6 +17,7 @@
 #include "cache/tcache.h"
 #include "cache/thread.h"
 #include "cache/visit.h"
+#include "hakmem/hakmem.h"
 #include "heap/heap.h"
 #include "heap/huge.h"
 #include "heap/own.h"
@@ -32,11 +33,11 @@
 
 /* --- the callback ------------------------------------------------------------------------------------ */
 
-static bound_callback_fn *callback; /* these two under LOCK_BOUND */
+static bool (*callback)(size_t wanted_bytes, void *context); /* these two under LOCK_BOUND */
 static void *callback_context;
 static HAK_TLS bool is_asking;
 
-void bound_callback_set(bound_callback_fn *new_callback, void *context)
+void hak_limit_callback(bool (*new_callback)(size_t wanted_bytes, void *context), void *context)
 {
     lock_acquire(LOCK_BOUND);
     callback = new_callback;
@@ -49,7 +50,7 @@ HAK_ALIGNS_STACK bool bound_ask(size_t wanted_bytes)
 {
     if (HAK_MINE(is_asking)) return false;
     lock_acquire(LOCK_BOUND);
-    bound_callback_fn *function = callback;
+    bool (*function)(size_t, void *) = callback;
     void *context = callback_context;
     lock_release(LOCK_BOUND);
     if (function == NULL) return false;
@@ -198,7 +199,7 @@ static bool is_lock_limited(void)
     return limit.rlim_cur / mappings_max <= SMALL_BYTES_MAX && !call_has_capability(CALL_CAP_IPC_LOCK);
 }
 
-int bound_lock_all(int flags)
+int hak_private_lock_all(int flags)
 {
     if (!OWN_CALLS) return 0; /* sanitizers lock nothing either: their shadow takes terabytes */
     const bool is_limited = is_lock_limited(), was_frugal = pool_be_frugal(is_limited);

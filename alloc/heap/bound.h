@@ -11,10 +11,6 @@
 
 #include "base/policy.h"
 
-/* As hak_limit_callback. */
-typedef bool bound_callback_fn(size_t wanted_bytes, void *context);
-void bound_callback_set(bound_callback_fn *callback, void *context);
-
 /* Makes room for an allocation that could not get its pages. True: there may be some now, so try again. */
 bool bound_make_room(size_t size_bytes);
 
@@ -26,6 +22,6 @@ HAK_COLD void *bound_refill(struct tcache *tcache, uint32_t class_index);
 /* Asks the callback to free memory, if there is one and the thread is not inside it. True: try again. */
 bool bound_ask(size_t wanted_bytes);
 
-/* mlockall, after the heap has given back what it does not use. If later mappings are to be locked too, it takes only what it
+/* For mlockall in entry/malloc.c: mlockall, after the heap has given back what it does not use. If later mappings are to be locked too, it takes only what it
  * needs from now on. Returns 0 or an errno value. */
-int bound_lock_all(int flags);
+__attribute__((visibility("default"))) int hak_private_lock_all(int flags);

@@ -100,7 +100,7 @@ static void body_begin(struct hak_heap *heap)
     heap->is_purged = false;
 }
 
-struct hak_heap *own_new(void)
+struct hak_heap *hak_heap_new(void)
 {
     if (!thread_process_start()) return no_memory();
     own_heaps_lock();
@@ -169,13 +169,13 @@ static void empty(struct hak_heap *heap)
     }
 }
 
-void own_free_all(struct hak_heap *heap)
+void hak_heap_free_all(struct hak_heap *heap)
 {
     if (VALIDATE && !may_use(heap, "hak_heap_free_all")) return;
     empty(heap);
 }
 
-void own_destroy(struct hak_heap *heap)
+void hak_heap_destroy(struct hak_heap *heap)
 {
     if (heap == NULL || (VALIDATE && !may_use(heap, "hak_heap_destroy"))) return;
     atomic_store_explicit(&heap->live, false, memory_order_relaxed);
@@ -188,7 +188,7 @@ void own_destroy(struct hak_heap *heap)
     lock_release(LOCK_OWN_HEAPS);
 }
 
-void own_limit_set(struct hak_heap *heap, size_t limit_bytes)
+void hak_heap_limit_set(struct hak_heap *heap, size_t limit_bytes)
 {
     if (VALIDATE && !may_use(heap, "hak_heap_limit_set")) return;
     own_lock(heap);
@@ -197,7 +197,7 @@ void own_limit_set(struct hak_heap *heap, size_t limit_bytes)
     own_unlock(heap);
 }
 
-size_t own_limit_get(struct hak_heap *heap)
+size_t hak_heap_limit_get(struct hak_heap *heap)
 {
     if (VALIDATE && !may_use(heap, "hak_heap_limit_get")) return 0;
     own_lock(heap);
@@ -362,7 +362,7 @@ void *own_realloc_any(struct hak_heap *heap, void *pointer, size_t size_bytes)
 
 /* --- figures ---------------------------------------------------------------------------------------------- */
 
-size_t own_figures(struct hak_heap *heap, struct hak_heap_figures *out, size_t size_bytes)
+size_t hak_heap_figures_get(struct hak_heap *heap, struct hak_heap_figures *out, size_t size_bytes)
 {
     struct hak_heap_figures all_of_them = {0};
     if (!VALIDATE || may_use(heap, "hak_heap_figures_get")) {

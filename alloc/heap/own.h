@@ -19,18 +19,12 @@
 #include <stdint.h>
 
 struct hak_heap;
-struct hak_heap_figures;
 struct hak_figures;
 
-/* As the functions hak_heap_... of hakmem.h. *zero: every byte of the block reads as zero. */
-struct hak_heap *own_new(void);
+/* As the functions hak_heap_... of hakmem.h, of which own.c defines those that concern no block. zeroed: every byte of the block
+ * reads as zero. */
 void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed);
 void *own_calloc(struct hak_heap *heap, size_t count, size_t size_bytes);
-void own_free_all(struct hak_heap *heap);
-void own_destroy(struct hak_heap *heap);
-void own_limit_set(struct hak_heap *heap, size_t limit_bytes);
-size_t own_limit_get(struct hak_heap *heap);
-size_t own_figures(struct hak_heap *heap, struct hak_heap_figures *out, size_t size_bytes);
 
 /* Resizes a block of any heap; if it moves, it moves to this one. size_bytes is neither 0 nor above PTRDIFF_MAX. */
 void *own_realloc(struct hak_heap *heap, void *pointer, size_t size_bytes);

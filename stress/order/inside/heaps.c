@@ -170,7 +170,7 @@ void scenario_own_list_begin(void)
 void scenario_own_list(unsigned thread)
 {
     if (thread == 0) {
-        own_new();
+        hak_heap_new();
         return;
     }
     for (const struct hak_heap *each = own_first(); each != NULL; each = each->next)
