@@ -66,15 +66,21 @@ static HAK_NOINLINE bool give_up_idle(struct tcache *tcache, uint32_t but)
     return false;
 }
 
+/* Beyond its share of the purse a heap buys nothing, whatever the purse has. */
+static bool buy(struct owner *owner, size_t bytes, bool is_wanted)
+{
+    size_t most_bytes = PURSE_HEAP_BYTES + (owner_used_bytes(owner) >> PURSE_SHARE_LOG2);
+    return owner->bought_bytes + bytes <= most_bytes && purse_buy(&owner->bought_bytes, bytes, is_wanted);
+}
+
 /* Pays for blocks more than the class has paid for. */
 static bool pay_more(struct tcache *tcache, uint32_t class_index, uint32_t blocks)
 {
     struct owner *owner = &tcache->heap->owner;
     bool is_wanted = tcache->heap->parking[class_index].wants_again;
     size_t bytes = bytes_of(class_index, blocks);
-    size_t most_bytes = PURSE_HEAP_BYTES + (owner_used_bytes(owner) >> PURSE_SHARE_LOG2);
-    if (owner->bought_bytes + bytes <= most_bytes && purse_buy(&owner->bought_bytes, bytes, is_wanted)) return true;
-    return is_wanted && give_up_idle(tcache, class_index) && purse_buy(&owner->bought_bytes, bytes, true);
+    if (buy(owner, bytes, is_wanted)) return true;
+    return is_wanted && give_up_idle(tcache, class_index) && buy(owner, bytes, true);
 }
 
 /* Pays for this number of blocks, if it is more than the class has paid for. */
