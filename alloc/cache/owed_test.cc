@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "cache/owed.h"
+#include "os/os.h"
 #include "slab/trim.h"
 #include "superslab/purge.h"
 }
