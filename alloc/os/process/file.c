@@ -22,7 +22,7 @@ size_t file_read(const char *path, char *bytes, size_t size)
 }
 
 /* files: of its callers */
-bool file_each(const char *path, char end, char *entry, size_t size, file_visit_fn *visit, void *context)
+bool file_each(const char *path, char separator, char *entry, size_t size, file_visit_fn *visit, void *context)
 {
     char chunk[CHUNK_BYTES];
     size_t length = 0;
@@ -32,7 +32,7 @@ bool file_each(const char *path, char end, char *entry, size_t size, file_visit_
     if (fd < 0) return false;
     while (!is_over && ((got = call_read(fd, chunk, sizeof chunk)) > 0 || got == -EINTR)) {
         for (intptr_t i = 0; i < got && !is_over; i++) {
-            if (chunk[i] != end) {
+            if (chunk[i] != separator) {
                 if (length < size - 1) entry[length] = chunk[i];
                 length++;
                 continue;
