@@ -2,7 +2,6 @@
 #include "control/stats.h"
 
 #include "cache/cached.h"
-#include "cache/thread.h"
 #include "guard/guard.h"
 #include "hakmem/hakmem.h"
 #include "heap/huge.h"

@@ -1,7 +1,6 @@
 /* explain.c: see explain.h. */
 #include "debug/explain.h"
 
-#include "base/config.h"
 #include "base/hooks.h"
 #include "debug/explain_next.h"
 #include "debug/frame_layout.h"

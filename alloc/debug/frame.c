@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/bits.h"
 #include "debug/explain.h"
 #include "debug/frame_layout.h"
 #include "debug/operators.h"

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "cache/thread.h"
 #include "debug/fault/sealed.h"
 #include "heap/heap.h"
 #include "heap/own.h"

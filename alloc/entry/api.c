@@ -9,7 +9,6 @@
 #include "debug/quarantine.h"
 #include "hakmem/hakmem.h"
 #include "control/background.h"
-#include "heap/bound.h"
 #include "heap/heap.h"
 #include "heap/own.h"
 #include "control/stats.h"

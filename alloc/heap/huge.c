@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#include "base/bits.h"
 #include "base/config.h"
 #include "base/sizeclass.h"
 #include "heap/huge_cache.h"
@@ -13,7 +12,6 @@
 #include "os/os.h"
 #include "os/sanitizer.h"
 #include "report/failfast.h"
-#include "slab/validate.h"
 #include "superslab/limit.h"
 #include "superslab/pagemap.h"
 

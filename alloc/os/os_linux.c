@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/bits.h"
 #include "base/config.h"
 #include "base/sync_point.h"
 #include "os/call.h"

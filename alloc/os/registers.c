@@ -3,8 +3,6 @@
 
 #include <ucontext.h>
 
-#include "base/policy.h"
-
 #if defined(__x86_64__)
 
 // clang-format off

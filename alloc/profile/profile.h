@@ -26,7 +26,6 @@
 #include <stdint.h>
 
 #include "base/policy.h"
-#include "profile/poisson.h"
 
 /* Starts sampling with this mean, at least 1, or changes the mean. seed decides which blocks are sampled, as long as threads
  * do the same; 0: any. Returns 0, or ENOMEM, or ENOTSUP in builds that have frames or a sanitizer. */

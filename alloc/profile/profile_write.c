@@ -11,8 +11,6 @@
 #include "base/config.h"
 #include "os/call.h"
 #include "os/process/clock.h"
-#include "os/libc.h"
-#include "report/modules.h"
 #include "os/os.h"
 #include "profile/profile.h"
 #include "profile/profile_file.h"

@@ -6,7 +6,6 @@
 #include "base/bits.h"
 #include "base/hooks.h"
 #include "base/sizeclass.h"
-#include "cache/thread.h"
 #include "guard/guard.h"
 #include "os/lock.h"
 #include "os/meta.h"

@@ -1,7 +1,6 @@
 /* sites.c: see sites.h. */
 #include "profile/sites.h"
 
-#include "base/policy.h"
 #include "os/meta.h"
 
 enum { SITE_BUCKETS = 1 << 14 };

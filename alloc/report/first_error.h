@@ -4,8 +4,6 @@
  * A forked child gives the second one up: a daemon that closes standard error must not keep its parent's pipe open. */
 #pragma once
 
-#include "base/policy.h"
-
 /* Called once, at start, if a text will be wanted. */
 void first_error_keep(void);
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "base/policy.h"
 #include "os/call.h"
 #include "os/libc.h"
 #include "report/loaded.h"

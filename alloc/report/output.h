@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/policy.h"
 #include "report/text.h"
 
 enum { OUTPUT_LINE_BYTES = 256, AMOUNT_BYTES = 16 };

@@ -3,8 +3,6 @@
 
 #include <stdint.h>
 
-#include "base/policy.h"
-
 enum { PROCESS_NAME_BYTES = 64, PROCESS_TIME_BYTES = 32 };
 
 /* At the start of the process: from now on its age counts, and its name stays. */

@@ -4,8 +4,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/bits.h"
-#include "debug/quarantine.h"
 #include "heap/heap.h"
 #include "os/os.h"
 #include "report/failfast.h"
