@@ -155,6 +155,18 @@ static bool is_sparse(void)
     return map_bits == SPARSE_BITS;
 }
 
+/* relaxed: the hand-over of a block orders the bit for the thread that has the block. Any other thread may see the bit late, as if
+ * it had asked before. */
+static bool is_backed(size_t slice)
+{
+    return (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
+}
+
+static size_t slice_of(const void *cell)
+{
+    return (size_t)((const char *)cell - table) / PAGE_BYTES;
+}
+
 static bool is_shown(size_t slice)
 {
     if (is_trimmed) return slice == 0;
@@ -163,13 +175,10 @@ static bool is_shown(size_t slice)
     return false;
 }
 
-/* Tells whether a cell may be read. relaxed: the hand-over of a block orders the bit for the thread that has the block. Any
- * other thread may see the bit late, as if it had asked before. */
+/* Tells whether a cell may be read. */
 static bool is_mapped(const void *cell)
 {
-    if (!is_sparse()) return true;
-    size_t slice = (size_t)((const char *)cell - table) / PAGE_BYTES;
-    return (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
+    return !is_sparse() || is_backed(slice_of(cell));
 }
 
 /* --- start ------------------------------------------------------------------------------------------------ */
@@ -192,9 +201,9 @@ static bool back_slice(size_t slice)
     char *start = table + slice * PAGE_BYTES;
     uint64_t bit = 1ull << slice % 64;
     if (lock_acquire(LOCK_MAP)) caught = entering;
-    bool is_backed = (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) & bit) != 0; /* by another */
+    bool is_done = is_backed(slice); /* by another */
     const bool is_alone = is_sparse() && !is_shown(slice);
-    if (!is_backed && is_alone && (own[slice / 64] & bit) == 0) {
+    if (!is_done && is_alone && (own[slice / 64] & bit) == 0) {
         entering = slice + 1;
         if (os->reserve(start, PAGE_BYTES, PAGE_BYTES) != NULL || caught == slice + 1)
             own[slice / 64] |= bit; /* for good, also where it cannot be committed now */
@@ -203,21 +212,17 @@ static bool back_slice(size_t slice)
         entering = 0;
     }
     const bool is_ours = !is_alone || (own[slice / 64] & bit) != 0;
-    is_backed = is_backed || (is_ours && os_commit_fresh(start, PAGE_BYTES) == 0);
+    is_done = is_done || (is_ours && os_commit_fresh(start, PAGE_BYTES) == 0);
     /* relaxed: the kernel orders what it did to the page, which nobody has written to. */
-    if (is_backed) atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_relaxed);
+    if (is_done) atomic_fetch_or_explicit(&backed[slice / 64], bit, memory_order_relaxed);
     lock_release(LOCK_MAP);
-    return is_backed;
+    return is_done;
 }
 
 /* Makes the page of the tables that holds a cell writable. */
 static bool back_cell(const void *cell)
 {
-    size_t slice = (size_t)((const char *)cell - table) / PAGE_BYTES;
-    uint64_t bit = 1ull << slice % 64;
-    /* relaxed: as in back_slice: a thread that finds the bit set may write. */
-    if ((atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) & bit) != 0) return true;
-    return back_slice(slice);
+    return is_backed(slice_of(cell)) || back_slice(slice_of(cell));
 }
 
 /* Backs the tags and the descriptor at an address. One slice holds all tags of a superslab, since it starts at a
@@ -232,10 +237,8 @@ static bool back(uintptr_t address)
 static void shown_each(void (*visit)(size_t slice))
 {
     for (uint32_t i = 0; i < SHOWN_MAX; i++)
-        for (size_t slice = shown[i].first; slice < shown[i].end; slice++) {
-            bool is_backed = (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
-            if (slice != 0 && !is_backed) visit(slice);
-        }
+        for (size_t slice = shown[i].first; slice < shown[i].end; slice++)
+            if (slice != 0 && !is_backed(slice)) visit(slice);
 }
 
 static void slice_own(size_t slice)
@@ -354,12 +357,9 @@ void *pagemap_huge_below(const void *address, uintptr_t *start)
     if (map_bits == 0 || (uintptr_t)address >> map_bits != 0) return NULL;
     uintptr_t slot = (uintptr_t)address >> CELL_SHIFT;
     for (;;) {
-        size_t slice = (size_t)((const char *)&descriptors[slot] - table) / PAGE_BYTES;
-        /* relaxed: a thread that asks about a block has seen its descriptor set. A slice that is not backed holds
-         * nothing. */
-        bool is_backed = (atomic_load_explicit(&backed[slice / 64], memory_order_relaxed) >> slice % 64 & 1) != 0;
+        const bool has_cells = is_backed(slice_of((const void *)&descriptors[slot])); /* else it holds nothing */
         uintptr_t first = slot & ~(PAGE_BYTES / sizeof(void *) - 1); /* the slice's first cell */
-        for (; is_backed; slot--) {
+        for (; has_cells; slot--) {
             uintptr_t cell = cell_get((const void *)(slot << CELL_SHIFT));
             if (cell != 0 && huge_in(cell) == NULL) return NULL;
             *start = (slot << CELL_SHIFT) + page_in(cell) * PAGE_BYTES;
