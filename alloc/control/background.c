@@ -53,34 +53,19 @@ static uint32_t wait_ms(uint32_t rests)
     return ms < WAIT_MS_MIN ? WAIT_MS_MIN : ms > WAIT_MS_MAX ? WAIT_MS_MAX : ms;
 }
 
-/* Writes what is due. Returns whether the thread must end. */
-static bool write_due(void)
+/* makes_rounds: NULL if no option and no call asks for them. */
+static void *run(void *makes_rounds)
 {
-    bool must_end = writer_take(END_DUE) != 0;
-    stats_write_due_waiting(); /* not stats_write_due: what it leaves would wake this thread at once, again and again */
-    return must_end;
-}
-
-static void *run_rounds(void *unused)
-{
-    (void)unused;
     call_prctl(PR_SET_NAME, (intptr_t)"hakmem", 0, 0, 0);
     uint32_t rests = 0;
     for (;;) {
-        os_wait_ms((uint32_t *)&writer_due, 0, wait_ms(rests));
-        if (write_due()) return NULL;
-        rests = make_round() ? 0 : rests + 1;
+        if (makes_rounds != NULL) os_wait_ms((uint32_t *)&writer_due, 0, wait_ms(rests));
+        else os_wait((uint32_t *)&writer_due, 0);
+        const bool must_end = writer_take(END_DUE) != 0;
+        stats_write_due_waiting(); /* not stats_write_due: what it leaves would wake this thread at once, again and again */
+        if (must_end) return NULL;
+        if (makes_rounds != NULL) rests = make_round() ? 0 : rests + 1;
     }
-}
-
-/* The same without rounds: no option and no call asks for them. */
-static void *run_files(void *unused)
-{
-    (void)unused;
-    call_prctl(PR_SET_NAME, (intptr_t)"hakmem", 0, 0, 0);
-    do os_wait((uint32_t *)&writer_due, 0);
-    while (!write_due());
-    return NULL;
 }
 
 /* --- its begin and its end ----------------------------------------------------------------------------------------- */
@@ -113,7 +98,7 @@ static int change(bool rounds_wanted, bool files_wanted)
     end_thread();
     writes_files = files_wanted;
     if (!rounds_wanted && !files_wanted) return 0;
-    int error = own_thread_start(&thread, rounds_wanted ? run_rounds : run_files, NULL);
+    int error = own_thread_start(&thread, run, rounds_wanted ? &rounds : NULL);
     if (error != 0) return error;
     set_thread(true);
     is_on = rounds_wanted;
