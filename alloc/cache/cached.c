@@ -83,9 +83,7 @@ size_t cached_bytes(void)
     size_t bytes = 0;
     pool_for_each(count_superslab, &bytes);
     struct tcache *self = tcache_self();
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct heap *heap = (struct heap *)owner_with_id(id);
-        if (heap == NULL) continue;
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
         bool is_held = atomic_load_explicit(&heap->tcache, memory_order_relaxed) != NULL;
         /* relaxed: the mark decides whether it may be entered. An orphan that is empty is left alone. */
         bool is_empty = atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_EMPTY;

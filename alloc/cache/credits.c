@@ -221,19 +221,12 @@ void tcache_return_credits(struct tcache *tcache)
     }
 }
 
-/* NULL: no heap has this id yet. */
-static const struct parking *parking_of(uint32_t id, uint32_t class_index)
-{
-    const struct heap *heap = (const struct heap *)owner_with_id(id); /* owner is a heap's first part */
-    return heap != NULL ? &heap->parking[class_index] : NULL;
-}
-
 uint32_t credits_highest(uint32_t class_index)
 {
     uint32_t highest = 0;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        const struct parking *parking = parking_of(id, class_index);
-        if (parking != NULL && parking_credit(parking) > highest) highest = parking_credit(parking);
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
+        uint32_t credit = parking_credit(&heap->parking[class_index]);
+        if (credit > highest) highest = credit;
     }
     return highest != 0 ? highest : sizeclass_credit(class_index);
 }

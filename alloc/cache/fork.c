@@ -34,10 +34,8 @@ static void requeue_all(struct superslab *superslab, void *context)
 static bool was_any_queueing(void)
 {
     bool was = remote_was_heapless_posting();
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct heap *heap = (struct heap *)owner_with_id(id);
-        if (heap != NULL && remote_was_queueing(&heap->owner, &heap->staging)) was = true;
-    }
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;)
+        if (remote_was_queueing(&heap->owner, &heap->staging)) was = true;
     return was;
 }
 
@@ -46,7 +44,7 @@ static bool was_any_queueing(void)
 static void queues_mend(void)
 {
     if (HAK_LIKELY(!was_any_queueing())) return;
-    for (uint32_t id = 1; id <= owner_count(); id++) remote_forget_pending(owner_with_id(id));
+    for (struct owner *owner = NULL; (owner = owner_next(owner)) != NULL;) remote_forget_pending(owner);
     pool_for_each(requeue_all, NULL);
 }
 
@@ -70,9 +68,8 @@ static void abandon_dead(void)
 {
     mend_visited();
     struct heap *mine = tcache_self()->heap;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct heap *heap = (struct heap *)owner_with_id(id);
-        if (heap == NULL || heap == mine) continue;
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
+        if (heap == mine) continue;
         struct tcache *dead = atomic_load_explicit(&heap->tcache, memory_order_relaxed);
         if (dead == NULL) continue;
         bool whole = dead->heap == heap && atomic_load_explicit(&dead->busy, memory_order_relaxed) == 0;
@@ -88,9 +85,7 @@ void fork_child(void)
     queues_mend();
     abandon_dead();
     size_t bought_bytes = 0;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct heap *heap = (struct heap *)owner_with_id(id);
-        if (heap == NULL) continue;
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
         if (heap != tcache_self()->heap && !owner_is_orphan(&heap->owner)) heap_credits_lose(heap);
         bought_bytes += heap->owner.bought_bytes;
         bool is_left = atomic_load_explicit(&heap->rest, memory_order_relaxed) == REST_LEFT;

@@ -121,6 +121,12 @@ struct heap {
     bool is_profiled; /* the heap profile samples, or did: nothing is borrowed */
 };
 
+/* For walks over all heaps, as owner_next. */
+static inline struct heap *heap_next(const struct heap *before)
+{
+    return (struct heap *)owner_next((const struct owner *)before); /* owner is a heap's first part */
+}
+
 static inline uint32_t parking_credit(const struct parking *parking)
 {
     return atomic_load_explicit(&parking->credit, memory_order_relaxed);

@@ -153,9 +153,8 @@ static HAK_COLD void heap_settle(struct heap *heap)
 
 void thread_settle_left(void)
 {
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct heap *heap = (struct heap *)owner_with_id(id);
-        if (heap == NULL || !is_left(heap) || !owner_adopt_this(&heap->owner)) continue;
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
+        if (!is_left(heap) || !owner_adopt_this(&heap->owner)) continue;
         if (is_left(heap)) heap_settle(heap);
         remote_abandon(&heap->owner);
     }
@@ -228,12 +227,9 @@ static bool orphan_flush(struct owner *owner)
 uint32_t thread_count_warm(void)
 {
     uint32_t count = 0;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct owner *owner = owner_with_id(id);
-        if (owner != NULL && owner_is_orphan(owner) &&
-            atomic_load_explicit(&((struct heap *)owner)->rest, memory_order_relaxed) != REST_EMPTY)
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;)
+        if (owner_is_orphan(&heap->owner) && atomic_load_explicit(&heap->rest, memory_order_relaxed) != REST_EMPTY)
             count++;
-    }
     return count;
 }
 
@@ -256,28 +252,25 @@ void thread_tick(void)
 {
     if (!thread_any_warm()) return;
     bool one_was_left = false; /* of those that were left only one a round, since each may have much */
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct owner *owner = owner_with_id(id);
-        if (owner == NULL || !owner_is_orphan(owner)) continue;
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
+        if (!owner_is_orphan(&heap->owner)) continue;
         uint32_t rest = REST_WARM;
         /* relaxed: the mark orders nothing. If the heap was adopted meanwhile, and perhaps left again, it is at worst
          * flushed a round too early. */
-        if (atomic_compare_exchange_strong_explicit(&((struct heap *)owner)->rest, &rest, REST_COLD,
-                                                    memory_order_relaxed, memory_order_relaxed) ||
+        if (atomic_compare_exchange_strong_explicit(&heap->rest, &rest, REST_COLD, memory_order_relaxed,
+                                                    memory_order_relaxed) ||
             rest == REST_EMPTY || (rest == REST_LEFT && one_was_left))
             continue;
         one_was_left = one_was_left || rest == REST_LEFT;
-        orphan_flush(owner);
+        orphan_flush(&heap->owner);
     }
 }
 
 uint32_t thread_flush_orphans(void)
 {
     uint32_t flushed = 0;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct owner *owner = owner_with_id(id);
-        if (owner != NULL && orphan_flush(owner)) flushed++;
-    }
+    for (struct owner *owner = NULL; (owner = owner_next(owner)) != NULL;)
+        if (orphan_flush(owner)) flushed++;
     return flushed;
 }
 

@@ -76,19 +76,14 @@ static size_t visit_trim(struct heap *heap)
 
 void visit_all_caches(void)
 {
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct heap *heap = (struct heap *)owner_with_id(id);
-        if (heap != NULL) visit_caches(heap);
-    }
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) visit_caches(heap);
 }
 
 size_t visit_all(void)
 {
     size_t bytes = 0;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct heap *heap = (struct heap *)owner_with_id(id);
-        if (heap != NULL && visit_caches(heap)) bytes += visit_trim(heap);
-    }
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;)
+        if (visit_caches(heap)) bytes += visit_trim(heap);
     return bytes;
 }
 
@@ -101,10 +96,9 @@ static bool is_idle(struct heap *heap)
 struct visit_found visit_idle(void)
 {
     struct visit_found found = {0, 0};
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct heap *heap = (struct heap *)owner_with_id(id);
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
         /* relaxed: the visit itself decides whether it may enter. */
-        if (heap == NULL || atomic_load_explicit(&heap->tcache, memory_order_relaxed) == NULL) continue;
+        if (atomic_load_explicit(&heap->tcache, memory_order_relaxed) == NULL) continue;
         if (!is_idle(heap)) {
             found.active++;
             continue;

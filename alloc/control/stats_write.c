@@ -51,9 +51,7 @@ static void count_superslab(struct superslab *superslab, void *context)
 static uint64_t count_owners(struct hak_figures *out)
 {
     uint64_t carved_bytes = 0;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct owner *owner = owner_with_id(id);
-        if (owner == NULL) continue;
+    for (struct owner *owner = NULL; (owner = owner_next(owner)) != NULL;) {
         carved_bytes += atomic_load_explicit(&owner->carved_bytes, memory_order_relaxed);
         out->idle_bytes += owner_idle_bytes(owner);
 #define X(name) out->name += atomic_load_explicit(&owner->events[OWNER_EVENT_##name], memory_order_relaxed);

@@ -213,9 +213,7 @@ static void check_bytes(struct hak_inspect_report *report, const struct owner *o
 static void check_purse(struct hak_inspect_report *report)
 {
     size_t bought_bytes = 0;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        const struct heap *heap = (const struct heap *)owner_with_id(id); /* owner is a heap's first part */
-        if (heap == NULL) continue;
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
         size_t paid_bytes = 0;
         for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
             paid_bytes += (size_t)heap->parking[class_index].paid * sizeclass_bytes(class_index);
@@ -292,9 +290,7 @@ bool hak_inspect(struct hak_inspect_report *report)
     pool_for_each(check_superslab, &counted);
     check_counts(report, &counted);
     uint64_t queued_count = 0;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        const struct owner *owner = owner_with_id(id);
-        if (owner == NULL) continue;
+    for (struct owner *owner = NULL; (owner = owner_next(owner)) != NULL;) {
         check_owner(report, owner);
         check_bytes(report, owner);
         queued_count += check_queue(report, owner, report->pending_slab_count);

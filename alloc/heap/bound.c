@@ -80,9 +80,7 @@ static _Atomic(uint32_t) tries = TRIES_MAX;
 static uint64_t cached_ever_bytes(void)
 {
     uint64_t bytes = 0;
-    for (uint32_t id = 1; id <= owner_count(); id++) {
-        struct owner *owner = owner_with_id(id);
-        if (owner == NULL) continue;
+    for (struct owner *owner = NULL; (owner = owner_next(owner)) != NULL;) {
         bytes += CREDIT_BYTES * atomic_load_explicit(&owner->events[OWNER_EVENT_parks], memory_order_relaxed);
         bytes += DRAIN_BYTES * atomic_load_explicit(&owner->events[OWNER_EVENT_drains], memory_order_relaxed);
     }

@@ -70,6 +70,11 @@ struct owner *owner_with_id(uint32_t id)
     return atomic_load_explicit(&all[id], memory_order_relaxed);
 }
 
+struct owner *owner_next(const struct owner *before)
+{
+    return owner_with_id(before != NULL ? before->id + 1 : 1);
+}
+
 static bool take(uint32_t id)
 {
     uint64_t bit = 1ull << id % WORD_BITS;

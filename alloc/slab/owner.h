@@ -153,5 +153,8 @@ void owner_leave(struct owner *owner);
 /* The owner with this id, NULL if there is none. Ids run from 1 to owner_count(). */
 struct owner *owner_with_id(uint32_t id);
 uint32_t owner_count(void);
+
+/* For walks over all of them: the owner behind this one; NULL: the first. Returns NULL behind the last. */
+struct owner *owner_next(const struct owner *before);
 uint32_t owner_orphan_count(void);
 bool owner_is_orphan(const struct owner *owner);
