@@ -73,15 +73,10 @@ static void count_posted(struct slab *slab, uint32_t class_index, void *context)
     *(size_t *)context += (size_t)remote_count(slab) * sizeclass_bytes(class_index);
 }
 
-static void count_superslab(struct superslab *superslab, void *context)
-{
-    slab_for_each(superslab, count_posted, context);
-}
-
 size_t cached_bytes(void)
 {
     size_t bytes = 0;
-    pool_for_each(count_superslab, &bytes);
+    slab_for_each(count_posted, &bytes);
     struct tcache *self = tcache_self();
     for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
         bool is_held = atomic_load_explicit(&heap->tcache, memory_order_relaxed) != NULL;

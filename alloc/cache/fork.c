@@ -26,11 +26,6 @@ static void requeue(struct slab *slab, uint32_t class_index, void *context)
     remote_requeue(slab);
 }
 
-static void requeue_all(struct superslab *superslab, void *context)
-{
-    slab_for_each(superslab, requeue, context);
-}
-
 static bool was_any_queueing(void)
 {
     bool was = remote_was_heapless_posting();
@@ -45,7 +40,7 @@ static void queues_mend(void)
 {
     if (HAK_LIKELY(!was_any_queueing())) return;
     for (struct owner *owner = NULL; (owner = owner_next(owner)) != NULL;) remote_forget_pending(owner);
-    pool_for_each(requeue_all, NULL);
+    slab_for_each(requeue, NULL);
 }
 
 /* Another thread was in the calling thread's heap at the fork, and may have left it half changed. The child leaves the

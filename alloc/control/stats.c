@@ -25,15 +25,10 @@ static void count_slab(struct slab *slab, uint32_t class_index, void *context)
     stats->small_bytes += (size_t)used * sizeclass_bytes(class_index);
 }
 
-static void count_superslab(struct superslab *superslab, void *context)
-{
-    slab_for_each(superslab, count_slab, context);
-}
-
 void stats_get(struct hak_stats *out)
 {
     *out = (struct hak_stats){.heap_count = owner_count(), .orphan_count = owner_orphan_count()};
-    pool_for_each(count_superslab, out);
+    slab_for_each(count_slab, out);
     size_t cached = cached_bytes();
     out->small_cached_bytes = cached < out->small_bytes ? cached : out->small_bytes; /* other threads run meanwhile */
     out->small_bytes += profile_slot_bytes();

@@ -43,11 +43,6 @@ static void count_slab(struct slab *slab, uint32_t class_index, void *context)
     of_class->used_blocks += atomic_load_explicit(&slab->used_count, memory_order_relaxed);
 }
 
-static void count_superslab(struct superslab *superslab, void *context)
-{
-    slab_for_each(superslab, count_slab, context);
-}
-
 static uint64_t count_owners(struct hak_figures *out)
 {
     uint64_t carved_bytes = 0;
@@ -84,7 +79,7 @@ static void collect(struct hak_figures *out)
     struct hak_stats stats;
     stats_get(&stats);
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) count_class(out, class_index);
-    pool_for_each(count_superslab, out);
+    slab_for_each(count_slab, out);
     struct pool_figures pool = pool_figures();
     uint64_t carved_bytes = count_owners(out) + own_add_figures(out);
     out->mapped_bytes = stats.reserved_bytes;

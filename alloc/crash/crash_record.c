@@ -134,6 +134,11 @@ static void write_place(uint64_t address, const char *what)
     record_close_whole(&writer);
 }
 
+static void add_calls(const uintptr_t *calls, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) record_add_number(&writer, crash_modules_address(calls[i]));
+}
+
 /* Writes what a sampled block has found, at the fault's address or in the free that ends the process. */
 static void write_guard(const struct guard_history *history)
 {
@@ -144,9 +149,8 @@ static void write_guard(const struct guard_history *history)
     static_assert(sizeof numbers / sizeof numbers[0] == RECORD_GUARD_NUMBERS, "one for each in RECORD_GUARD");
     record_open(&writer, RECORD_guard);
     for (size_t i = 0; i < RECORD_GUARD_NUMBERS; i++) record_add_number(&writer, numbers[i]);
-    for (uint32_t i = 0; i < allocated->count; i++)
-        record_add_number(&writer, crash_modules_address(allocated->frames[i]));
-    for (uint32_t i = 0; i < freed->count; i++) record_add_number(&writer, crash_modules_address(freed->frames[i]));
+    add_calls(allocated->frames, allocated->count);
+    add_calls(freed->frames, freed->count);
     record_close_whole(&writer);
 }
 
@@ -183,9 +187,8 @@ static void write_failfast(void *unused)
     static_assert(sizeof numbers / sizeof numbers[0] == RECORD_FAILFAST_NUMBERS, "one for each in RECORD_FAILFAST");
     record_open(&writer, RECORD_failfast);
     for (size_t i = 0; i < RECORD_FAILFAST_NUMBERS; i++) record_add_number(&writer, numbers[i]);
-    for (uint32_t i = 0; i < allocated->count; i++)
-        record_add_number(&writer, crash_modules_address(allocated->frames[i]));
-    for (uint32_t i = 0; i < freed->count; i++) record_add_number(&writer, crash_modules_address(freed->frames[i]));
+    add_calls(allocated->frames, allocated->count);
+    add_calls(freed->frames, freed->count);
     write_short_text(find->name);
     write_short_text(find->text);
     write_short_text(find->call);

@@ -219,9 +219,14 @@ void slab_release_empty(struct owner *owner)
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) slab_release_empty_of(owner, class_index);
 }
 
-void slab_for_each(struct superslab *superslab, void (*visit)(struct slab *slab, uint32_t class_index, void *context),
-                   void *context)
+struct each {
+    slab_visit_fn *visit;
+    void *context;
+};
+
+static void visit_slabs(struct superslab *superslab, void *context)
 {
+    const struct each *each = context;
     const char *base = superslab_base(superslab);
     if (base == NULL) return; /* released since it was found */
     uint32_t page = 0;
@@ -232,9 +237,15 @@ void slab_for_each(struct superslab *superslab, void (*visit)(struct slab *slab,
             page++;
             continue;
         }
-        visit(&superslab->slabs[page], class_index, context);
+        each->visit(&superslab->slabs[page], class_index, each->context);
         page += sizeclass_slab_pages(class_index);
     }
+}
+
+void slab_for_each(slab_visit_fn *visit, void *context)
+{
+    struct each each = {visit, context};
+    pool_for_each(visit_slabs, &each);
 }
 
 /* --- blocks ------------------------------------------------------------------------------------- */

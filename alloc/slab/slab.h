@@ -89,10 +89,10 @@ uint32_t slab_give_back_each(struct block *list);
  * pages. */
 void slab_discard(struct slab *slab);
 
-/* Calls visit for each slab of a superslab, with the class that the page map says. Any thread. Other threads may make
+/* Calls visit for each slab, with the class that the page map says. Any thread. Other threads may make
  * and release slabs meanwhile, so visit may only read atomic members. */
-void slab_for_each(struct superslab *superslab, void (*visit)(struct slab *slab, uint32_t class_index, void *context),
-                   void *context);
+typedef void slab_visit_fn(struct slab *slab, uint32_t class_index, void *context);
+void slab_for_each(slab_visit_fn *visit, void *context);
 
 /* Releases the owner's slabs that have no block in use; there is at most one a class. */
 void slab_release_empty(struct owner *owner);
