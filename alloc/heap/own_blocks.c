@@ -131,6 +131,11 @@ static bool has_room(const struct hak_heap *heap, size_t bytes)
     return now_bytes <= heap->limit_bytes && bytes <= heap->limit_bytes - now_bytes;
 }
 
+static void note_peak(struct hak_heap *heap)
+{
+    if (own_resident_bytes(heap) > heap->peak_bytes) heap->peak_bytes = own_resident_bytes(heap);
+}
+
 size_t own_give_back_unused(struct hak_heap *heap)
 {
     flush_bins(heap);
@@ -140,7 +145,9 @@ size_t own_give_back_unused(struct hak_heap *heap)
         heap->slab_bytes -= (size_t)first->prev->page_count * PAGE_BYTES;
     }
     slab_release_empty(&heap->owner);
-    return slab_trim_all(&heap->owner);
+    const size_t bytes = slab_trim_all(&heap->owner);
+    note_peak(heap); /* a trim counts blocks that were never carved, on pages that stay */
+    return bytes;
 }
 
 /* Whether the heap may have this much more, after it has given back what lies free in it. It does that again when a 16th
@@ -155,11 +162,6 @@ static bool make_room(struct hak_heap *heap, size_t bytes)
     own_give_back_unused(heap);
     heap->kept_bytes = owner_idle_bytes(&heap->owner);
     return has_room(heap, bytes);
-}
-
-static void note_peak(struct hak_heap *heap)
-{
-    if (own_resident_bytes(heap) > heap->peak_bytes) heap->peak_bytes = own_resident_bytes(heap);
 }
 
 /* --- small blocks ------------------------------------------------------------------------------------ */
@@ -249,7 +251,10 @@ void own_small_free(struct hak_heap *heap, struct block *block)
             flush_bins(heap);
             slab_trim_shrunk(&heap->owner);
         }
-        if (HAK_UNLIKELY(slab_trim_is_due(&heap->owner))) slab_trim_step(&heap->owner);
+        if (HAK_UNLIKELY(slab_trim_is_due(&heap->owner))) {
+            slab_trim_step(&heap->owner);
+            note_peak(heap);
+        }
     }
     own_unlock(heap);
 }
