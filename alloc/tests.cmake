@@ -21,6 +21,7 @@ set(TESTS
 set(RELEASE_TESTS
     guard/guard_rate_test.cc guard/guard_report_test.cc guard/guard_test.cc
     profile/profile_block_test.cc profile/profile_file_test.cc profile/profile_test.cc profile/sampler_test.cc profile/stacks_test.cc
+    slab/slab_law_test.cc
     cache/defrag_test.cc cache/broken_test.cc
     litmus/guard_litmus_test.cc)
 # Death tests, since a failed check ends the process.

@@ -204,6 +204,22 @@ TEST_F(Kept, TheSameLengthGetsItBack)
     }
 }
 
+// A lane's bound is the longest run that it has had since the last purge, and counts once.
+TEST_F(Kept, TheBoundIsOfTheLongest)
+{
+    if (VALIDATE) GTEST_SKIP() << "a freed block is in the quarantine";
+    hak_purge();
+    size_t longest = 0;
+    for (size_t pages : {1, 5, 3, 7}) {
+        free_run_of(pages * PAGE_BYTES);
+        longest = std::max(longest, pages);
+        EXPECT_EQ(kept_pages(), pages);
+        EXPECT_EQ(kept_pages_bound(), longest);
+    }
+    hak_purge();
+    EXPECT_EQ(kept_pages_bound(), 0u);
+}
+
 // What calloc may take for zero behind a block is right also if the run served other lengths in between.
 TEST_F(Kept, CallocAfterIt)
 {

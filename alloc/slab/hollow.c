@@ -52,7 +52,8 @@ void slab_end_untouched(struct slab *slab)
     if (!has_os_pages(&at)) return;
     const uint32_t carved_end = (uint32_t)slab->carve_start + slab->carved_count;
     const bool wraps = carved_end >= slab->capacity;
-    const uint32_t first = at.colour + (wraps ? carved_end - slab->capacity : carved_end) * at.block_bytes;
+    const uint32_t block = wraps ? carved_end - slab->capacity : carved_end; /* the first that was not carved */
+    const uint32_t first = block == 0 ? 0 : at.colour + block * at.block_bytes;
     const uint32_t start = at.colour + slab->carve_start * at.block_bytes,
                    end = slab->page_count * (uint32_t)PAGE_BYTES;
     uint64_t partial = 0;
