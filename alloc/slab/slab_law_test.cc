@@ -148,8 +148,8 @@ class SlabLaw : public testing::Test {
         }
     }
 
-    // Each page of the system that the slab's blocks never touched is told, and no page that is not zero. One that
-    // lies behind the last block need not be, and then the next slab does not know either.
+    // A slab tells of each page of the system that its blocks never touched, and of no page that is not zero. Of one behind the
+    // last block it need not tell, and then the next slab does not know either.
     void expect_remains(slab *s, bool leaves_marks)
     {
         const size_t os_bytes = os_page_bytes(), end = slab_colour(s) + (size_t)s->capacity * bytes_of(s);
@@ -254,7 +254,7 @@ class SlabLaw : public testing::Test {
         ASSERT_EQ(own_->trimmed_is_wanted, wanted_said_);
         ASSERT_EQ(own_->trimmed_pages_released, released_said_);
         if (own_->trim_at != nullptr) {
-            ASSERT_TRUE(own_->trim_at->listed) << "a trim goes on at a slab that left its list";
+            ASSERT_TRUE(own_->trim_at->listed) << "the next step of a trim begins at a slab that left its list";
             ASSERT_EQ(own_->trim_at->class_index, own_->trim_class);
         }
     }
