@@ -3,6 +3,13 @@
 
 #include "cache/tcache.h"
 
+enum {
+    /* Above 1 KiB a class takes idle blocks of the next BORROW_CLASSES_MAX classes before it takes fresh memory: one for each
+     * BORROWED_BYTES of that. */
+    BORROW_CLASSES_MAX = 8,
+    BORROWED_BYTES = 256,
+};
+
 /* A page fault costs as much as some dozen slow paths. So before a class takes fresh memory, it takes as many idle
  * blocks of larger classes as cost about the same; then the fresh memory is paid for. In the long run each class has its
  * own blocks. The classes of one octave share their peaks meanwhile, as they do in a heap that coalesces. A block's size is

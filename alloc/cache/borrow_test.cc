@@ -4,6 +4,7 @@
 #include <set>
 
 extern "C" {
+#include "cache/borrow.h"
 #include "guard/guard.h"
 #include "os/libc.h"
 #include "profile/profile.h"

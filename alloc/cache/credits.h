@@ -13,6 +13,14 @@
 
 #include "cache/tcache.h"
 
+enum {
+    /* A class that could not buy enough takes at most 1/2 (1 >> USED_SHARE_LOG2) of its blocks in use. */
+    USED_SHARE_LOG2 = 1,
+    PURSE_HEAP_BYTES = 8 << 20,
+    BROKE_TRIES = 32, /* a heap that could not buy does not try again the next times */
+    GIVE_UP_STEPS = 8, /* a class that cannot buy looks at this many others of the thread, which may give up theirs */
+};
+
 /* Fills the credits of a thread that has just taken a heap: the heap's own, or those of a new heap. */
 void tcache_fill_credits(struct tcache *tcache);
 

@@ -6,6 +6,15 @@
 #include "cache/tcache.h"
 #include "superslab/limit.h"
 
+enum {
+    /* A heap empties its caches and trims its slabs each time that the process's memory reaches a new peak, which is an eighth (1 << GROWTH_LOG2) and
+     * GROWTH_BYTES_MIN above the last one. */
+    GROWTH_LOG2 = 3,
+    GROWTH_BYTES_MIN = 8 << 20,
+    FLUSH_STEP_BLOCKS =
+        256, /* a heap that has shrunk gives back this many parked blocks in a slow path, and a list's rest */
+};
+
 /* Whether the heap has put off work: parked lists to give back or slabs to trim, which may be all that its thread does; or slabs
  * to drain, which wait for slow paths as they come. */
 static inline bool heap_owes_soon(const struct heap *heap)

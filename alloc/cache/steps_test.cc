@@ -16,6 +16,7 @@ extern "C" {
 #include "slab/trim.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
+#include "superslab/round.h"
 }
 
 namespace {

@@ -23,16 +23,29 @@
 #include "slab/owner.h"
 #include "slab/remote.h"
 
+enum {
+    EARLY_FREES_MAX = 32, /* how many blocks of other threads a thread may free before it takes a heap */
+    /* A thread takes over a dead thread's heap when it has freed SUCCESSION_FREES blocks of that heap, and its own heap
+     * has given out SUCCESSION_DRAWN_BYTES meanwhile. */
+    SUCCESSION_FREES = 256,
+    SUCCESSION_DRAWN_BYTES = 2048,
+    OVERFLOWS_MAX = 8, /* lists in a row that went back to their slabs are counted up to here; see CREDIT_LEAST */
+    /* Lists that a thread may keep parked of all classes together: PARKED_MIN, and one more for each 512 KiB
+     * (1 << PARKED_SHARE_LOG2) that its heap has given out. */
+    PARKED_MIN = 32,
+    PARKED_SHARE_LOG2 = 19,
+};
+
 enum thread_state {
-    THREAD_NEW,   /* has not used the heap yet */
-    THREAD_LIVE,  /* holds a heap; the key's destructor will run at the thread's end */
+    THREAD_NEW, /* has not used the heap yet */
+    THREAD_LIVE, /* holds a heap; the key's destructor will run at the thread's end */
     THREAD_ENDED, /* that destructor has run: borrows a heap for each operation that needs one */
 };
 
 struct tcache {
     struct block *heads[CLASS_COUNT];
     uint32_t credits[CLASS_COUNT];
-    uint32_t tag;      /* of the heap's owner; 0 without a heap */
+    uint32_t tag; /* of the heap's owner; 0 without a heap */
     struct heap *heap; /* NULL: the thread holds none */
     uint32_t tick_rounds; /* rounds of the tick that the thread has seen */
     enum thread_state state;

@@ -12,6 +12,14 @@
 #include "base/hooks.h"
 #include "cache/tcache.h"
 
+enum {
+    /* How many heaps of ended threads may keep what their threads had cached at a time: ORPHANS_WARM_MIN, or an eighth of all
+     * heaps if that is more. A heap that has given out more than ORPHAN_USED_BYTES_MAX may not. */
+    ORPHANS_WARM_MIN = 2,
+    ORPHANS_WARM_SHARE_LOG2 = 3,
+    ORPHAN_USED_BYTES_MAX = 4 << 20,
+};
+
 /* Prepares the process: page map, key, fork handler. False when the system has no memory. Any thread; cheap once
  * done. */
 bool thread_process_start(void);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "guard/guard.h"
 #include "heap/huge.h"
 #include "control/amount.h"
 #include "control/stats_write.h"

@@ -2,6 +2,7 @@
 #include "heap/heap_test_support.h"
 
 extern "C" {
+#include "guard/guard.h"
 #include "heap/huge.h"
 #include "control/options.h"
 #include "profile/profile_write.h"

@@ -23,6 +23,12 @@
 #include "base/config.h"
 #include "hakmem/record.h"
 
+enum {
+    GUARD_SLOTS = 1024, /* sampled blocks that may be live or remembered at one time */
+    GUARD_SLOTS_MAX = 16384, /* each slot costs two of the 65530 mappings that the system gives a process */
+    GUARD_FRAMES = 20, /* return addresses kept of malloc and of free: our own, and 16 of the program's */
+};
+
 /* The thread that called malloc or free, and its return addresses, the innermost first; our own functions are among
  * them. */
 struct guard_event {

@@ -30,6 +30,7 @@
 #include "superslab/pool.h"
 #include "superslab/pool_make.h"
 #include "superslab/purge.h"
+#include "superslab/tight.h"
 
 /* --- the callback ------------------------------------------------------------------------------------ */
 

@@ -11,6 +11,11 @@
 
 #include "superslab/pagemap.h"
 
+enum {
+    HUGE_SHRUNK_BYTES_MIN = 256 << 10, /* a huge block that shrinks to less becomes a run */
+    HUGE_SHRUNK_LIVE_MAX = 1024, /* so does one that is no longer above RUN_BYTES_MAX, if more huge blocks are live */
+};
+
 /* zeroed: as for large_alloc. NULL when the system has no memory, or the sum overflows. */
 void *huge_alloc(size_t align_bytes, size_t size_bytes, bool zeroed);
 

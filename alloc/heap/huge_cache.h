@@ -23,6 +23,13 @@
 
 #include "heap/huge.h"
 
+enum {
+    HUGE_CACHE_ENTRIES = 16, /* huge mappings kept for the next huge block */
+    /* While a loop wants again what those limits took back: */
+    HUGE_KEEP_ENTRIES = 64,
+    HUGE_KEEP_FACTOR = 8, /* times the limit in bytes */
+};
+
 /* Describes a mapping. It is in one place: live, in the cache, in the list `stuck` of huge.c, or, without a mapping, in its
  * list `spare`. While it is live or cached the page map has its descriptor; while it is live, a tag too. */
 struct huge {

@@ -7,6 +7,7 @@
 extern "C" {
 #include "hakmem/validate.h"
 #include "os/os.h"
+#include "slab/trim.h"
 #include "superslab/limit.h"
 #include "superslab/purge.h"
 }

@@ -12,6 +12,14 @@
 
 #include "slab/slab.h"
 
+enum {
+    TRIM_STEP_SLABS = 64, /* a step of a trim looks at this many slabs at most */
+    TRIM_STEP_CALLS = 3, /* it makes this many calls to the system at most */
+    TRIM_STEP_BLOCKS =
+        256, /* it looks at no further slab once it has unlinked this many blocks that others freed; a slab counts as 8 or 40 more (slab/trim.c) */
+    TRIM_WAIT_LOG2_MAX = 6, /* a heap that wants trimmed memory back each time waits up to 64 delays between trims */
+};
+
 /* Trims every slab in the owner's lists to which blocks came back since the last trim. Returns how many bytes went back to
  * the system. Its time grows with the heap, so malloc and free do not call it. */
 size_t slab_trim_all(struct owner *owner);

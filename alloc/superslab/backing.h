@@ -11,6 +11,10 @@
 
 #include <stddef.h>
 
+enum {
+    HUGE_ROUND_SUPERSLABS = 4, /* full superslabs that one round of the tick makes huge pages, at most */
+};
+
 enum huge_policy { HUGE_OFF, HUGE_ALL, HUGE_FULL };
 
 /* Called once, at start. */

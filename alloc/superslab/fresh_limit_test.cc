@@ -8,6 +8,7 @@ extern "C" {
 #include "os/os.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
+#include "superslab/tight.h"
 }
 
 namespace {

@@ -15,6 +15,11 @@
 #include "base/config.h"
 #include "superslab/superslab.h"
 
+enum {
+    KEPT_LANES = 8, /* runs freed last that are kept at hand, one for each thread of as many */
+    KEPT_TICK_PERIOD = 64, /* one in this number of mallocs that look for such a run makes the tick */
+};
+
 struct kept_lane {
     alignas(CACHE_LINE_BYTES) _Atomic(uintptr_t) run; /* the run's descriptor + its page_count; 0: none */
     _Atomic(uint32_t) pages_max; /* of the runs that were put here since they were given back last */

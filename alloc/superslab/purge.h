@@ -20,6 +20,14 @@
 
 #include "superslab/superslab.h"
 
+enum {
+    PURGE_DEBT_PAGES_MAX = 128, /* how many free pages above the limit in number later calls may have to purge */
+    DIRTY_PAGES_MIN = 64, /* free pages that may keep their memory, however few pages are in use */
+    DIRTY_SHARE_LOG2 = 2, /* beyond that: a quarter of the pages in use */
+    SOFT_DIRTY_PAGES_MAX = RUN_PAGES_MAX, /* the same beyond the soft limit: a loop over one run purges nothing */
+    INHERITED_SUPERSLABS_MAX = 32, /* a forked child that has more purges by madvise */
+};
+
 /* If a delay has passed since the last round, begins a round: it purges the pages that have been free since before the last
  * one. Makes a step of the rounds that are under way: the whole of them, outside of a malloc or free (round.h). now_ms is
  * os_now_ms(). True if this call began the round. Called on slow paths. */

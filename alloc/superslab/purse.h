@@ -8,6 +8,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum {
+    PURSE_FIRST_BYTES = 5 << 20,
+    PURSE_BYTES = 32 << 20,
+    PURSE_SHARE_LOG2 = 3,
+    PURSE_HEAP_LEAST_BYTES = 8 << 10,
+};
+
 /* Adds bytes to what an account has bought. is_wanted: the class wants blocks again that it gave back. False: the purse has not
  * enough. */
 bool purse_buy(size_t *bought_bytes, size_t bytes, bool is_wanted);

@@ -12,6 +12,11 @@
 #include "base/policy.h"
 #include "superslab/superslab.h"
 
+enum {
+    PURGE_CALLS_MAX = 4, /* to the system, with which one malloc or free gives memory back */
+    PURGE_STEP_SUPERSLABS = 128, /* that it looks at for that */
+};
+
 /* ROUND_COLD: pages that were free and dirty in the last round already; those that are free and dirty now, it marks for the next
  * round. */
 enum round_what { ROUND_COLD, ROUND_ALL };

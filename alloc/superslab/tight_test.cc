@@ -7,6 +7,7 @@ extern "C" {
 #include "os/os_fault.h"
 #include "superslab/limit.h"
 #include "superslab/pagemap.h"
+#include "superslab/tight.h"
 }
 
 namespace {
