@@ -8,7 +8,7 @@ set(TESTS
     superslab/backing_test.cc superslab/index_test.cc superslab/pagemap_test.cc superslab/pool_test.cc superslab/pool_threads_test.cc superslab/purge_law_test.cc superslab/purge_test.cc
     superslab/superslab_test.cc superslab/tight_test.cc
     slab/begin_test.cc slab/owner_test.cc slab/remote_test.cc slab/slab_test.cc slab/trim_pages_test.cc slab/trim_test.cc
-    cache/borrow_test.cc cache/cached_test.cc cache/cancel_test.cc cache/law/credits_law_test.cc cache/law/steps_law_test.cc cache/credits_test.cc cache/fork_test.cc cache/owed_test.cc cache/succession_test.cc cache/steps_test.cc cache/tcache_test.cc cache/thread_test.cc
+    cache/borrow_test.cc cache/cached_test.cc cache/cancel_test.cc cache/law/credits_law_test.cc cache/law/steps_law_test.cc cache/law/visit_law_test.cc cache/credits_test.cc cache/fork_test.cc cache/owed_test.cc cache/succession_test.cc cache/steps_test.cc cache/tcache_test.cc cache/thread_test.cc
     cache/visit_test.cc
     heap/bound_test.cc heap/calloc_test.cc heap/fault_test.cc heap/huge_cache_test.cc heap/huge_law_test.cc heap/huge_test.cc heap/kept_test.cc heap/large_test.cc heap/limit_test.cc heap/own_fork_test.cc heap/own_law_test.cc heap/own_limit_test.cc heap/own_test.cc
     heap/realloc_test.cc heap/swings_test.cc
