@@ -19,7 +19,7 @@ set(TESTS
     litmus/crash_litmus_test.cc litmus/pages_litmus_test.cc litmus/remote_litmus_test.cc litmus/thread_litmus_test.cc)
 # Tests of the release build only.
 set(RELEASE_TESTS
-    guard/guard_rate_test.cc guard/guard_report_test.cc guard/guard_test.cc
+    guard/guard_law_test.cc guard/guard_rate_test.cc guard/guard_report_test.cc guard/guard_test.cc
     profile/profile_block_test.cc profile/profile_file_test.cc profile/profile_test.cc profile/sampler_test.cc profile/stacks_test.cc
     slab/slab_law_test.cc
     cache/defrag_test.cc cache/broken_test.cc

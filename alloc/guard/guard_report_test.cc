@@ -20,9 +20,10 @@ sigjmp_buf survived;
 
 class GuardReport : public test::GuardTest {
   protected:
-    static void expect_abort(uint32_t slots, const std::function<void()> &body)
+    static void expect_abort(uint32_t slots, const char *said, const std::function<void()> &body)
     {
         fflush(stdout);
+        testing::internal::CaptureStderr();
         pid_t child = fork();
         if (child == 0) {
             if (!guard_start(slots)) _exit(2);
@@ -31,7 +32,9 @@ class GuardReport : public test::GuardTest {
         }
         int status = 0;
         ASSERT_EQ(waitpid(child, &status, 0), child);
+        const std::string text = testing::internal::GetCapturedStderr();
         EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << "status " << status;
+        EXPECT_EQ(text.find(std::string("hakmem: guard: free or realloc ") + said), 0u) << text;
     }
 };
 
@@ -39,22 +42,25 @@ class GuardReport : public test::GuardTest {
 
 TEST_F(GuardReport, MisuseEndsTheProcess)
 {
-    expect_abort(2, [] {
+    expect_abort(2, "once more, ", [] {
         void *block = guard_alloc(100);
         hak_free(block);
         hak_free(block);
     });
-    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 16); });
-    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 112); });
-    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) - 4096); }); // before the first slot
-    expect_abort(2, [] { hak_free(as_bytes(guard_alloc(100)) + 40000); }); // behind the last slot
-    expect_abort(8, [] { // there too, whatever lies behind the slots' records: here the queue of free ones, 2, 1, 0 ...
-        void *blocks[8];
-        for (void *&block : blocks) block = guard_alloc(16);
-        for (int i : {2, 1, 0, 3, 4, 5, 6, 7}) hak_free(blocks[i]);
-        hak_free(as_bytes(blocks[7]) + 2 * os_page_bytes());
-    });
-    expect_abort(2, [] {
+    expect_abort(2, "of a pointer that is no block's start, ", [] { hak_free(as_bytes(guard_alloc(100)) + 16); });
+    expect_abort(2, "of a pointer that is no block's start, ", [] { hak_free(as_bytes(guard_alloc(100)) + 112); });
+    expect_abort(2, "of a pointer that is no block's start, ",
+                 [] { hak_free(as_bytes(guard_alloc(100)) - 4096); }); // before the first slot
+    expect_abort(2, "of a pointer that is no block's start, ",
+                 [] { hak_free(as_bytes(guard_alloc(100)) + 40000); }); // behind the last slot
+    expect_abort(8, "of a pointer that is no block's start, ",
+                 [] { // there too, whatever lies behind the slots' records: here the queue of free ones, 2, 1, 0 ...
+                     void *blocks[8];
+                     for (void *&block : blocks) block = guard_alloc(16);
+                     for (int i : {2, 1, 0, 3, 4, 5, 6, 7}) hak_free(blocks[i]);
+                     hak_free(as_bytes(blocks[7]) + 2 * os_page_bytes());
+                 });
+    expect_abort(2, "once more, ", [] {
         void *block = guard_alloc(100);
         hak_free(block);
         hak_realloc(block, 100);

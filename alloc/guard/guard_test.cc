@@ -67,23 +67,6 @@ TEST_F(Guard, EverySizeEndsAtTheEndOfItsPage)
     });
 }
 
-TEST_F(Guard, AnAddressComesAgainBehindAllOthers)
-{
-    with(5, 0, [] {
-        std::vector<void *> blocks;
-        for (int i = 0; i < 5; i++) blocks.push_back(guard_alloc(64));
-        for (int i : {3, 0, 4, 1, 2}) hak_free(blocks[static_cast<size_t>(i)]);
-        for (int round = 0; round < 3; round++)
-            for (size_t i : {3, 0, 4, 1, 2}) {
-                void *block = guard_alloc(64);
-                EXPECT_EQ(block, blocks[i]);
-                EXPECT_TRUE(test::is_zero(block, 64)) << "its memory was taken";
-                memset(block, 'x', 64);
-                hak_free(block);
-            }
-    });
-}
-
 TEST_F(Guard, NoneWhenEverySlotIsLive)
 {
     with(4, 1, [] {

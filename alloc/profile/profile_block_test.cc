@@ -303,6 +303,7 @@ TEST_F(ProfileBlock, ManySamplesAtOnce)
         std::vector<std::pair<void *, size_t>> blocks;
         for (size_t i = 0; i < 100000; i++) blocks.emplace_back(hak_malloc(1 + i % 128), 1 + i % 128);
         uint64_t used_bytes = profile_used_bytes();
+        test::Rng().shuffle(blocks); // the newest is the first of its bucket
         for (const auto &[block, size] : blocks) {
             hak_free(block);
             ASSERT_EQ(profile_used_bytes(), used_bytes -= size);
