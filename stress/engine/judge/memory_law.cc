@@ -33,7 +33,7 @@ std::uint64_t memory_bound_bytes(std::uint64_t peak_live_bytes, std::uint64_t se
 
 PlateauGrowth plateau_growth(const RestSample *rests, std::size_t rest_count, std::uint64_t seat_count)
 {
-    if (rest_count < kPlateauRestsMin) return {false, 0, 0};
+    if (rest_count < kPlateauRestsMin) return {false, 0, 0, 0};
     // Compares the maximum of the first third with the minimum of the last third. A leak grows in each lap, while
     // caches fill once and fragmentation goes up and down. With 8 laps, three eighths of the leaked bytes show.
     const std::size_t third = (rest_count + 1) / 3;
@@ -50,7 +50,7 @@ PlateauGrowth plateau_growth(const RestSample *rests, std::size_t rest_count, st
     const RestSample &early = rests[third - 1], &late = rests[rest_count - 1];
     const std::uint64_t peak_growth = late.peak_live_bytes - early.peak_live_bytes;
     return {true, last > first ? last - first : 0,
-            6 * kMib + kMib * seat_count + late.peak_live_bytes + 2 * peak_growth};
+            6 * kMib + kMib * seat_count + late.peak_live_bytes + 2 * peak_growth, first};
 }
 
 std::uint64_t idle_bound_bytes(std::uint64_t live_bytes, std::uint64_t seat_count)

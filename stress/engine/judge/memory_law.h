@@ -22,12 +22,15 @@ struct RestSample {
 // The most that may be resident at any time for this peak of live bytes.
 std::uint64_t memory_bound_bytes(std::uint64_t peak_live_bytes, std::uint64_t seat_count);
 
-// Plateau: resident minus live bytes at the rests between laps must not keep growing.
+// Plateau: resident minus live bytes at the rests between laps must not keep growing. A short run may end while caches
+// still fill; what they hold comes back when the threads are gone, and what has leaked does not.
 struct PlateauGrowth {
-    bool judged;                // false: too few rests
-    std::uint64_t grown_bytes;  // of the last third of the rests over the first third
+    bool judged;                 // false: too few rests
+    std::uint64_t grown_bytes;   // of the last third of the rests over the first third
     std::uint64_t slack_bytes;
+    std::uint64_t before_bytes;  // the most beyond live bytes at a rest of the first third
     bool holds() const { return !judged || grown_bytes <= slack_bytes; }
+    bool came_back(std::uint64_t excess_bytes) const { return excess_bytes <= before_bytes + slack_bytes; }
 };
 inline constexpr std::size_t kPlateauRestsMin = 6;
 PlateauGrowth plateau_growth(const RestSample *rests, std::size_t rest_count, std::uint64_t seat_count);

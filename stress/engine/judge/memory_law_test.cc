@@ -91,6 +91,17 @@ TEST(MemoryLaw, CachesThatFillOnceAndPeaksThatPassAreAPlateau)
     EXPECT_TRUE(plateau_holds(rests({10, 12, 11, 80, 90, 80, 85, 12}))) << "it came back";
 }
 
+// The most of the first third was 11 MiB beyond the live one, and the slack is 9.
+TEST(MemoryLaw, WhatComesBackAtTheEndWasACache)
+{
+    const std::vector<RestSample> samples = rests({10, 12, 11, 20, 26, 30, 34, 38});
+    const PlateauGrowth growth = plateau_growth(samples.data(), samples.size(), 2);
+    EXPECT_FALSE(growth.holds());
+    EXPECT_FALSE(growth.came_back(37 * kMib));
+    EXPECT_FALSE(growth.came_back(20 * kMib + 1));
+    EXPECT_TRUE(growth.came_back(20 * kMib));
+}
+
 TEST(MemoryLaw, WhatTheLivePeakHasGrownIsAllowed)
 {
     std::vector<RestSample> samples = rests({10, 10, 10, 90, 90, 90, 90, 90});

@@ -26,15 +26,27 @@ void MemoryJudge::judge_plateau(Result &result)
     growth.slack_bytes += swing_bytes_;
     result.plateau_growth_bytes = growth.grown_bytes;
     if (!growth.judged) result.not_judged = "plateau: --laps " + std::to_string(kPlateauRestsMin) + " or more show it";
-    if (growth.holds()) return;
+    if (growth.holds() || comes_back(growth)) return;
     const RestSample &last = rests_[rest_count_ - 1];
     testbed_.failures.add(
         rule::kPlateau, testbed_.witness(),
         "resident bytes beyond live ones grew by %llu from the first third of %zu laps to the last third, "
-        "and %llu are allowed; at the end %llu were resident for %llu live",
+        "and %llu are allowed; at the end %llu were resident for %llu live, and did not come back in %.0f s",
         static_cast<unsigned long long>(growth.grown_bytes), rest_count_,
         static_cast<unsigned long long>(growth.slack_bytes), static_cast<unsigned long long>(last.rss_bytes),
-        static_cast<unsigned long long>(last.live_bytes));
+        static_cast<unsigned long long>(last.live_bytes), testbed_.options.return_seconds);
+}
+
+// Waits until that is so, for as long as memory may take to return.
+bool MemoryJudge::comes_back(const PlateauGrowth &growth)
+{
+    const std::uint64_t start_ns = clock_ns();
+    while (static_cast<double>(clock_ns() - start_ns) / 1e9 < testbed_.options.return_seconds) {
+        const MemorySample now = testbed_.meter.sample();
+        if (growth.came_back(now.rss_bytes > now.live_bytes ? now.rss_bytes - now.live_bytes : 0)) return true;
+        pause();
+    }
+    return false;
 }
 
 void MemoryJudge::judge_mappings(const Result &result)
@@ -51,9 +63,11 @@ void MemoryJudge::judge_mappings(const Result &result)
         static_cast<unsigned long long>(result.peak_live_bytes), static_cast<unsigned long long>(bound));
 }
 
-// Makes a few calls, so that a malloc without a background thread notices that time passes.
-void MemoryJudge::keep_awake()
+// Sleeps for 10 ms, then makes a few calls, so that a malloc without a background thread notices that time passes.
+void MemoryJudge::pause()
 {
+    const timespec length{0, 10'000'000};
+    nanosleep(&length, nullptr);
     for (std::size_t size_bytes : {std::size_t{64}, std::size_t{2} << 10, std::size_t{64} << 10}) {
         void *start = subject::call_malloc(size_bytes);
         if (start != nullptr) *static_cast<volatile unsigned char *>(start) = 1;
@@ -72,9 +86,7 @@ void MemoryJudge::await_return(Result &result, double run_seconds)
     const std::uint64_t start_ns = clock_ns();
     result.returned_rss_bytes = result.end_rss_bytes;
     while (result.returned_rss_bytes > bound && result.return_seconds < seconds_max) {
-        const timespec pause{0, 10'000'000};
-        nanosleep(&pause, nullptr);
-        keep_awake();
+        pause();
         result.returned_rss_bytes = testbed_.meter.sample().rss_bytes;
         result.return_seconds = static_cast<double>(clock_ns() - start_ns) / 1e9;
     }

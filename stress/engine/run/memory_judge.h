@@ -33,7 +33,8 @@ class MemoryJudge {
     void judge_mappings(const Result &result);
     void judge_resident(Result &result);
     void await_return(Result &result, double run_seconds);
-    void keep_awake();
+    bool comes_back(const PlateauGrowth &growth);
+    void pause();
 
     Testbed &testbed_;
     std::uint64_t swing_bytes_;
