@@ -98,6 +98,7 @@ TEST_F(Child, ThatWorksForLongIsSlow)
     EXPECT_EQ(record.verdict, RunVerdict::Skip);
     EXPECT_THAT(record.skip_reason,
                 testing::HasSubstr("slow: the run did not end in 1.2 s, of which it had a processor"));
+    EXPECT_TRUE(record.failures.empty());
 }
 
 TEST_F(Child, KilledFromOutsideIsRunAgain)

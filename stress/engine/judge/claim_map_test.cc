@@ -70,6 +70,8 @@ TEST_P(EachClaimMap, ReleaseOfWhatWasNotClaimedIsNamed)
     EXPECT_EQ(map.release(at(kBase), 64), kBase);
     ASSERT_EQ(map.claim(at(kBase), 32), 0u);
     EXPECT_EQ(map.release(at(kBase), 64), kBase + 32);
+    EXPECT_EQ(map.claim(at(kBase), 64), 0u);
+    EXPECT_EQ(map.release(at(kBase), 2048), kBase + 64) << "the first that is missing, of several words";
 }
 
 TEST_P(EachClaimMap, SizeZeroCountsAsOne)

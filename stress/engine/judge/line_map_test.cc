@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "engine/judge/claim_map.h"
 #include "engine/judge/failure.h"
@@ -131,51 +135,73 @@ TEST(LineMap, ThreadsInOneLineLoseNothing)
     if (meetings < kMeetingsLeast) GTEST_SKIP() << "the threads met " << meetings << " times only";
 }
 
-TEST(LineMap, ALineWithoutLiveBlocksIsAnybodys)
-{
-    LineMap lines;
-    lines.claim(at(kLine), 16, 1);
-    lines.claim(at(kLine + 16), 16, 1);
-    lines.release(at(kLine), 16);
-    EXPECT_EQ(lines.claim(at(kLine), 16, 2).seat, 1u);
-    for (const std::uintptr_t offset : {std::uintptr_t{0}, std::uintptr_t{16}}) lines.release(at(kLine + offset), 16);
-    EXPECT_EQ(lines.claim(at(kLine), 16, 3).line, 0u);
-    EXPECT_EQ(lines.shared_count(), 1u);
-}
+// What the map should know of a line.
+struct LineSaid {
+    unsigned live = 0;
+    bool shared = false;
+    std::uint32_t seat = kNobodySaid; // whose the live blocks are, or those of the last who came
+    static constexpr std::uint32_t kNobodySaid = UINT32_MAX;
+};
 
-TEST(LineMap, TheLinesOfASeatThatHasLeftAreAnybodysUntilTheNextLap)
+// The law of line_map.h in a random history of four lines: blocks that begin and end in any of them, seats that leave, laps.
+TEST(LineMap, EachLineKnowsWhoseItsLiveBlocksAre)
 {
+    constexpr std::size_t lines_count = 4;
     LineMap lines;
-    lines.claim(at(kLine), 16, 1);
-    lines.leave(1);
-    EXPECT_EQ(lines.claim(at(kLine + 16), 16, 2).line, 0u);
-    EXPECT_EQ(lines.claim(at(kLine + 32), 16, 3).seat, 2u) << "the line is the second seat's now";
-    lines.disown();
-    lines.claim(at(kLine + 64), 16, 1);
-    EXPECT_EQ(lines.claim(at(kLine + 80), 16, 2).seat, 1u) << "it is back";
-}
-
-TEST(LineMap, FirstAndLastLineCountAndThoseBetweenAreOneBlocksAlone)
-{
-    LineMap lines;
-    lines.claim(at(kLine - 8), 8, 1);
-    lines.claim(at(kLine + 160), 8, 1);
-    EXPECT_EQ(lines.claim(at(kLine), 160, 2).line, kLine + 128);
-    EXPECT_EQ(lines.shared_count(), 1u);
-    EXPECT_EQ(lines.claim(at(kLine - 48), 16, 2).line, kLine - 64);
-    lines.release(at(kLine), 160);
-    lines.release(at(kLine + 160), 8);
-    for (const std::uintptr_t line : {kLine, kLine + 128})
-        EXPECT_EQ(lines.claim(at(line), 8, 3).line, 0u) << "both are free again";
-}
-
-TEST(LineMap, BlocksOfALapBeforeBelongToNobody)
-{
-    LineMap lines;
-    lines.claim(at(kLine), 16, 1);
-    lines.disown();
-    EXPECT_EQ(lines.claim(at(kLine + 16), 16, 2).line, 0u);
-    EXPECT_EQ(lines.claim(at(kLine + 32), 16, 1).line, kLine);
+    LineSaid said[lines_count];
+    std::set<std::uint32_t> gone;
+    struct Live {
+        std::uintptr_t start;
+        std::size_t bytes;
+    };
+    std::vector<Live> live;
+    std::mt19937 random(1);
+    std::uint64_t shared_count = 0;
+    const auto claimed = [&](std::size_t line, std::uint32_t seat) -> LineMap::Shared {
+        LineSaid &known = said[line];
+        const bool others = known.seat != LineSaid::kNobodySaid && known.seat != seat && !gone.contains(known.seat);
+        const bool meets = known.live > 0 && (known.shared || others), is_first = meets && !known.shared;
+        const LineMap::Shared result = is_first ? LineMap::Shared{kLine + line * 64, known.seat} : LineMap::Shared{};
+        shared_count += is_first;
+        known = {known.live + 1, meets, seat};
+        return result;
+    };
+    for (int step = 0; step < 200000; ++step) {
+        SCOPED_TRACE(step);
+        const unsigned what = random() % 100;
+        if (what < 2) {
+            lines.disown();
+            gone.clear();
+            for (LineSaid &known : said) known = {known.live, false, LineSaid::kNobodySaid};
+        } else if (what < 4) {
+            const std::uint32_t seat = random() % 5;
+            lines.leave(seat);
+            gone.insert(seat);
+        } else if (what < 52 && live.size() < 20) {
+            const std::uintptr_t start = random() % (lines_count * 64);
+            const std::size_t bytes = random() % (lines_count * 64 - start + 1);
+            const std::size_t first = start / 64, last = (start + (bytes == 0 ? 0 : bytes - 1)) / 64;
+            const std::uint32_t seat = random() % 5;
+            if (gone.contains(seat)) continue; // its thread has ended
+            const LineMap::Shared at_first = claimed(first, seat);
+            const LineMap::Shared at_last = last != first ? claimed(last, seat) : LineMap::Shared{};
+            const LineMap::Shared expected = at_first.line != 0 ? at_first : at_last;
+            const LineMap::Shared found = lines.claim(at(kLine + start), bytes, seat);
+            ASSERT_EQ(found.line, expected.line);
+            ASSERT_EQ(found.seat, expected.seat);
+            live.push_back({start, bytes});
+        } else if (!live.empty()) {
+            std::swap(live[random() % live.size()], live.back());
+            const Live one = live.back();
+            live.pop_back();
+            lines.release(at(kLine + one.start), one.bytes);
+            const std::size_t first = one.start / 64, last = (one.start + (one.bytes == 0 ? 0 : one.bytes - 1)) / 64;
+            --said[first].live;
+            if (last != first) --said[last].live;
+        }
+        ASSERT_EQ(lines.shared_count(), shared_count);
+    }
+    EXPECT_GT(shared_count, 1000u);
 }
 
 // The rule itself, with blocks of the test's own.

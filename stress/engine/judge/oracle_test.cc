@@ -327,6 +327,18 @@ TEST_F(OracleTest, EachRuleNamesBlockAndCause)
     expect_said(rule::kEnomem, "malloc of 0xff00 bytes failed with errno 0 instead of ENOMEM");
 }
 
+// A block that ends leaves its cache lines, and its bytes, to the next.
+TEST_F(OracleTest, WhatABlockLeavesIsAnybodys)
+{
+    LineMap lines;
+    oracle.watch_lines(&lines, true);
+    const Block one = block(64, 32);
+    ASSERT_TRUE(oracle.allocated(one, 32, false, {1, 5}));
+    EXPECT_TRUE(oracle.before_free(one, {1, 6}));
+    EXPECT_TRUE(oracle.allocated(one, 32, false, {2, 7}));
+    EXPECT_EQ(lines.shared_count(), 0u);
+}
+
 TEST_F(OracleTest, EachRuleNamesBlockAndCauseOfMore)
 {
     LineMap lines;

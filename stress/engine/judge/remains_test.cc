@@ -79,9 +79,10 @@ TEST(Remains, MappingsByKind)
     for (const char *line :
          {"7f0000000000-7f0000002000 rw-p 00000000 00:00 0 \n", "7f0000002000-7f0000003000 ---p 00000000 00:00 0 \n",
           "7f0000003000-7f0000007000 -w-p 00000000 00:00 0                  [heap]\n",
-          "7f0000007000-7f0000008000 ---p 00001000 08:01 77    /usr/lib/a b.so\n", "nonsense\n"})
+          "7f0000007000-7f0000008000 ---p 00001000 08:01 77    /usr/lib/a b.so\n",
+          "7f0000008000-7f0000009000 --xp 00000000 00:00 0 \n", "nonsense\n"})
         held_add_mapping(held, line);
-    EXPECT_EQ(held, (Held{2, 1, 1, 0x7000, 0x1000}));
+    EXPECT_EQ(held, (Held{2, 2, 1, 0x8000, 0x1000}));
     for (unsigned long start : {0x010000000000ul, 0x012345000000ul, 0x340000000000ul}) EXPECT_TRUE(is_shadow(start));
     for (unsigned long start : {0x400000ul, 0x555555554000ul, 0x720000000000ul, 0x7ffff7fff000ul})
         EXPECT_FALSE(is_shadow(start));
