@@ -339,11 +339,19 @@ static void on_signal(int signal)
     writer_want(due);
 }
 
+/* The instruction that raised it would raise it again after the handler, for ever. */
+static bool is_of_a_fault(int signal)
+{
+    return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGTRAP ||
+           signal == SIGSYS;
+}
+
 bool stats_signal_start(int signal, uint32_t what)
 {
-    *(what == STATS_DUE ? &stats_signal : &profile_signal) = signal;
+    if (is_of_a_fault(signal)) return false;
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
     int saved = errno;
+    *(what == STATS_DUE ? &stats_signal : &profile_signal) = signal;
     bool is_caught = sigaction(signal, &action, NULL) == 0;
     errno = saved;
     return is_caught;

@@ -22,7 +22,7 @@ void stats_write_to_target(void);
 __attribute__((visibility("default"))) void hak_private_stats_end(void);
 
 /* Writes at this signal from now on: the figures, STATS_DUE, or a heap profile, PROFILE_DUE. Both may have the same signal. False: the system
- * refuses. */
+ * refuses, or the signal is that of a fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS). */
 bool stats_signal_start(int signal, uint32_t what);
 
 /* Writes what is due, in a slow path of a process without the library's thread. Leaves it to another thread that writes just

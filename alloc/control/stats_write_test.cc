@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <regex>
+#include <set>
 
 extern "C" {
 #include "control/stats_write.h"
@@ -226,6 +227,25 @@ TEST_F(StatsWrite, ASignalInterruptsNoCallOfTheProgram)
         EXPECT_EQ(got, 1) << strerror(error);
         EXPECT_EQ(status, 0);
         EXPECT_EQ(writer_due.exchange(0), (uint32_t)STATS_DUE);
+    }));
+}
+
+// A program that faults must end, and a handler that returns would have it fault for ever.
+TEST_F(StatsWrite, AnySignalButThoseOfFaults)
+{
+    EXPECT_TRUE(test::in_child([] {
+        const std::set<int> refused = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGKILL, SIGSEGV, SIGSTOP, SIGSYS, 32, 33};
+        for (int signal = 1; signal <= 64; signal++) {
+            struct sigaction before = {}, now = {};
+            const bool is_known = sigaction(signal, nullptr, &before) == 0;
+            errno = 7;
+            EXPECT_EQ(stats_signal_start(signal, signal % 2 == 0 ? STATS_DUE : PROFILE_DUE), !refused.contains(signal))
+                << signal;
+            EXPECT_EQ(errno, 7);
+            if (!is_known || !refused.contains(signal)) continue;
+            sigaction(signal, nullptr, &now);
+            EXPECT_EQ(now.sa_handler, before.sa_handler) << signal;
+        }
     }));
 }
 

@@ -69,7 +69,8 @@ static void prewarm_begin(void)
 
 static void stats_begin(void)
 {
-    static const char refused[] = "hakmem: HAKMEM_STATS_SIGNAL: not a signal that can be caught\n";
+    static const char refused[] =
+        "hakmem: HAKMEM_STATS_SIGNAL: a fault's signal, or none that can be caught: try 10 or 12\n";
     int signal = (int)option_value(OPTION_STATS_SIGNAL);
     if (signal != 0 || option_value(OPTION_STATS) != 0) {
         process_number(); /* a child that does not come from fork() has its parent's */
@@ -80,7 +81,8 @@ static void stats_begin(void)
 
 static void profile_begin(void)
 {
-    static const char refused[] = "hakmem: HAKMEM_PROFILE_SIGNAL: not a signal that can be caught\n";
+    static const char refused[] =
+        "hakmem: HAKMEM_PROFILE_SIGNAL: a fault's signal, or none that can be caught: try 10 or 12\n";
     static const char not_here[] =
         "hakmem: HAKMEM_PROFILE: the debug-validation build and the sanitizers' do not profile\n";
     static const char no_memory[] =
