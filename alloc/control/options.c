@@ -115,15 +115,16 @@ size_t options_prewarm_bytes(void)
     return prewarm_bytes;
 }
 
-/* As amount_read reads them. */
+/* As amount_read reads them. Below a page no block can be had: who writes 80 means 80%. */
 static const struct {
     const char *name;
     void (*set)(size_t bytes);
+    size_t least_bytes;
     const char *refusal;
 } amounts[] = {
-    {"LIMIT", limit_set, "not BYTES, with K, M, G or T perhaps, nor N%; there is no limit"},
-    {"LIMIT_SOFT", limit_soft_set, "not BYTES, with K, M, G or T perhaps, nor N%; there is no limit"},
-    {"PREWARM", prewarm_set, "not BYTES, with K, M, G or T perhaps, nor N%; nothing is faulted in"},
+    {"LIMIT", limit_set, PAGE_BYTES, "not BYTES from 64K on, with K, M, G or T perhaps, nor N%; there is no limit"},
+    {"LIMIT_SOFT", limit_soft_set, 0, "not BYTES, with K, M, G or T perhaps, nor N%; there is no limit"},
+    {"PREWARM", prewarm_set, 0, "not BYTES, with K, M, G or T perhaps, nor N%; nothing is faulted in"},
 };
 
 /* PREFIX[,BYTES]. The last comma counts, where a size follows it. */
@@ -151,7 +152,7 @@ static void read_entry(const char *entry)
     for (size_t i = 0; i < sizeof amounts / sizeof amounts[0]; i++) {
         size_t bytes;
         if (!is_name(name, name_bytes, amounts[i].name)) continue;
-        if (amount_read(equals + 1, "", &bytes)) {
+        if (amount_read(equals + 1, "", &bytes) && bytes >= amounts[i].least_bytes) {
             amounts[i].set(bytes);
         } else {
             warn(entry, strlen(entry), amounts[i].refusal);

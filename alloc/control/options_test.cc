@@ -7,6 +7,7 @@ extern "C" {
 #include "control/options.h"
 #include "profile/profile_write.h"
 #include "os/os.h"
+#include "superslab/limit.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
 }
@@ -149,10 +150,21 @@ TEST(Options, AmountsOfMemory)
                       "hakmem: " + entry + ": not BYTES, with K, M, G or T perhaps, nor N%; nothing is faulted in\n");
             EXPECT_EQ(options_prewarm_bytes(), 0u);
         });
-    for (std::string entry : {"HAKMEM_LIMIT=x", "HAKMEM_LIMIT_SOFT=1KB"})
+    reading({"HAKMEM_LIMIT_SOFT=1KB"}, [&](const std::string &said) {
+        EXPECT_EQ(said,
+                  "hakmem: HAKMEM_LIMIT_SOFT=1KB: not BYTES, with K, M, G or T perhaps, nor N%; there is no limit\n");
+    });
+    for (std::string entry : {"HAKMEM_LIMIT=x", "HAKMEM_LIMIT=80", "HAKMEM_LIMIT=63K", "HAKMEM_LIMIT=65535"})
         reading({entry}, [&](const std::string &said) {
-            EXPECT_EQ(said, "hakmem: " + entry + ": not BYTES, with K, M, G or T perhaps, nor N%; there is no limit\n");
+            EXPECT_EQ(said, "hakmem: " + entry +
+                                ": not BYTES from 64K on, with K, M, G or T perhaps, nor N%; there is no limit\n");
+            EXPECT_EQ(limit_get(), SIZE_MAX);
         });
+    reading({"HAKMEM_LIMIT=64K", "HAKMEM_LIMIT_SOFT=1"}, [&](const std::string &said) {
+        EXPECT_EQ(said, "");
+        EXPECT_EQ(limit_get(), (size_t)PAGE_BYTES);
+        limit_set(SIZE_MAX);
+    });
 }
 
 TEST(Options, ABadHeapProfileIsNone)
