@@ -253,6 +253,14 @@ void quarantine_finish(void)
     }
 }
 
+void quarantine_forget_left(void)
+{
+    /* acquire: as in ring_take. */
+    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next)
+        for (uint32_t i = place_of(&ring->end); i != place_of(&ring->begin) + QUARANTINE_BLOCKS_MAX; i++)
+            entry_at(ring, i)->user = NULL;
+}
+
 static struct ring *ring_take(void)
 {
     /* acquire: pairs with the release below. */

@@ -42,6 +42,10 @@ void quarantine_thread_ends(void);
  * quarantine for good, and the thread's later frees go to the heap at once. */
 void quarantine_finish(void);
 
+/* Clears what quarantines still say of blocks that have left them, since a search for leaks would take it for pointers. After
+ * quarantine_finish. */
+void quarantine_forget_left(void);
+
 /* In the child after fork: frees the rings of threads that do not exist there. */
 void quarantine_after_fork(void);
 
