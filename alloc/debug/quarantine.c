@@ -256,9 +256,13 @@ void quarantine_finish(void)
 void quarantine_forget_left(void)
 {
     /* acquire: as in ring_take. */
-    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next)
+    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
+        const bool is_mine = ring == HAK_MINE(mine);
+        if (!is_mine && !ring_claim(ring)) continue; /* its thread may be putting a block in */
         for (uint32_t i = place_of(&ring->end); i != place_of(&ring->begin) + QUARANTINE_BLOCKS_MAX; i++)
             entry_at(ring, i)->user = NULL;
+        if (!is_mine) ring_give_up(ring);
+    }
 }
 
 static struct ring *ring_take(void)

@@ -143,7 +143,7 @@ set(MISUSES
   "use_after_free|use_after_free 100 0 pointer|2|"
   "never_written|never_written 100|2|HAKMEM_FAILFAST_FILL=165"
   "leak|leak 1000 400 frees|2|stays,HAKMEM_FAILFAST_LEAKS=1"
-  "leak|leak 1000 20|3|stays,trace,HAKMEM_FAILFAST_LEAKS=1"
+  "leak|leak 1000 400 frees|3|stays,trace,HAKMEM_FAILFAST_LEAKS=1"
   "leak|leak 1000 20 600|3|stays,trace,HAKMEM_FAILFAST_LEAKS=1"
   "head_alignment|bad_list head_alignment|1|"
   "next_link_range|bad_list next_link_range|1|"
