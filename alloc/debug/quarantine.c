@@ -239,29 +239,27 @@ bool quarantine_empty(void)
     return any;
 }
 
+/* Checks what waits. Then clears what the ring still says of blocks that have left it, which the search for leaks would take
+ * for pointers. */
+static void finish(struct ring *ring)
+{
+    sweep(ring);
+    if (!failfast_wants_leaks()) return;
+    for (uint32_t i = place_of(&ring->end); i != place_of(&ring->begin) + QUARANTINE_BLOCKS_MAX; i++)
+        entry_at(ring, i)->user = NULL;
+}
+
 void quarantine_finish(void)
 {
     sealed_finish();
-    if (HAK_MINE(mine) != NULL) sweep(HAK_MINE(mine));
+    if (HAK_MINE(mine) != NULL) finish(HAK_MINE(mine));
     /* acquire: as in ring_take. */
     for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
-        if (waiting(ring) == 0 || ring == HAK_MINE(mine)) continue;
+        if (ring == HAK_MINE(mine) || (waiting(ring) == 0 && !failfast_wants_leaks())) continue;
         bool is_ours = ring_claim(ring);
         if (!is_ours) sweep_taking(ring);
-        else sweep(ring);
+        else finish(ring);
         if (is_ours) ring_give_up(ring);
-    }
-}
-
-void quarantine_forget_left(void)
-{
-    /* acquire: as in ring_take. */
-    for (struct ring *ring = atomic_load_explicit(&rings, memory_order_acquire); ring != NULL; ring = ring->next) {
-        const bool is_mine = ring == HAK_MINE(mine);
-        if (!is_mine && !ring_claim(ring)) continue; /* its thread may be putting a block in */
-        for (uint32_t i = place_of(&ring->end); i != place_of(&ring->begin) + QUARANTINE_BLOCKS_MAX; i++)
-            entry_at(ring, i)->user = NULL;
-        if (!is_mine) ring_give_up(ring);
     }
 }
 

@@ -42,10 +42,6 @@ void quarantine_thread_ends(void);
  * quarantine for good, and the thread's later frees go to the heap at once. */
 void quarantine_finish(void);
 
-/* Clears what the quarantines of this thread and of those that have ended still say of blocks that have left them, since a search
- * for leaks would take it for pointers. */
-void quarantine_forget_left(void);
-
 /* In the child after fork: frees the rings of threads that do not exist there. */
 void quarantine_after_fork(void);
 

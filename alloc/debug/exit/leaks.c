@@ -11,7 +11,6 @@
 #include "base/bits.h"
 #include "debug/frame_layout.h"
 #include "debug/lookup.h"
-#include "debug/quarantine.h"
 #include "debug/exit/sweep.h"
 #include "debug/trace.h"
 #include "os/maps.h"
@@ -240,7 +239,6 @@ void leaks_report(void)
 {
     static const char no_memory[] =
         "hakmem: HAKMEM_FAILFAST_LEAKS: no memory, or no /proc: leaks were not looked for\n";
-    quarantine_forget_left();
     sweep_each(count_block, &scan.count_max);
     size_t bytes = round_up((scan.count_max + 1) * sizeof *scan.todo, PAGE_BYTES);
     scan.todo = os->map(NULL, bytes, PAGE_BYTES);
