@@ -127,9 +127,10 @@ TEST_P(CleanCanary, Passes)
 {
     Words more = {"--seconds", "0.3"};
     // glibc puts small blocks of two threads into one cache line, which only strict runs count as a fault.
-    // It makes an arena of 64 MiB when a thread meets another that is ending; strict runs count it as lost.
+    // It makes an arena of 64 MiB when a thread meets another that is ending; strict runs count it as lost. It may keep a third of
+    // what was fragmented for as long as strict runs wait (see memory_law.h).
     const std::string scenario = GetParam();
-    if (scenario == "false-sharing" || scenario == "leak") more.push_back("--no-strict");
+    if (scenario == "false-sharing" || scenario == "leak" || scenario == "fragmentation") more.push_back("--no-strict");
     const SpawnResult result = run_on("none", GetParam(), more);
     if (std::string(GetParam()) == "oom" && !fault_os_refusal().empty()) GTEST_SKIP() << fault_os_refusal();
     for (const char *lacking : {"heaps", "profile", "idle"}) {
