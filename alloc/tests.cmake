@@ -3,7 +3,7 @@
 
 set(TESTS
     base/bits_test.cc base/sizeclass_test.cc
-    os/lock_test.cc os/meta_test.cc os/os_fault_test.cc os/os_linux_test.cc os/os_refused_test.cc os/os_write_test.cc os/peek_test.cc
+    os/process/exported_test.cc os/lock_test.cc os/meta_test.cc os/os_fault_test.cc os/os_linux_test.cc os/os_refused_test.cc os/os_write_test.cc os/peek_test.cc
     report/process_test.cc report/writer_test.cc
     superslab/backing_test.cc superslab/index_test.cc superslab/pagemap_test.cc superslab/pool_test.cc superslab/pool_threads_test.cc superslab/purge_law_test.cc superslab/purge_test.cc
     superslab/superslab_test.cc superslab/tight_test.cc

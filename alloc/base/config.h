@@ -1,4 +1,5 @@
-/* config.h: the numbers of the design that several modules need. What one module decides is in its header. Relations between them are asserted at the end. */
+/* config.h: the numbers of the design that several modules need. What one module decides is in its header. Relations between them
+ * are asserted at the end. */
 #pragma once
 
 #include <assert.h>

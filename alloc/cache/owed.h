@@ -7,8 +7,8 @@
 #include "superslab/limit.h"
 
 enum {
-    /* A heap empties its caches and trims its slabs each time that the process's memory reaches a new peak, which is an eighth (1 << GROWTH_LOG2) and
-     * GROWTH_BYTES_MIN above the last one. */
+    /* A heap empties its caches and trims its slabs each time that the process's memory reaches a new peak, which is an eighth
+     * (1 << GROWTH_LOG2) and GROWTH_BYTES_MIN above the last one. */
     GROWTH_LOG2 = 3,
     GROWTH_BYTES_MIN = 8 << 20,
     FLUSH_STEP_BLOCKS =

@@ -1,6 +1,6 @@
 // steps_test.cc: one malloc or free does a bounded part of what a heap owes, whatever the heap's size; and all of it is done
 // in the end.
-#include "heap/heap_test_support.h"
+#include "cache/law/steps_test_support.h"
 
 #include <algorithm>
 #include <string>
@@ -11,7 +11,6 @@ extern "C" {
 #include "cache/owed.h"
 #include "cache/visit.h"
 #include "os/lock.h"
-#include "os/os.h"
 #include "slab/slab.h"
 #include "slab/trim.h"
 #include "superslab/pool.h"
@@ -23,28 +22,13 @@ namespace {
 
 constexpr size_t CALLS_MAX = PURGE_CALLS_MAX; // to the system, in one malloc or free
 
-class Steps : public test::HeapTest {
+class Steps : public test::StepsTest {
   protected:
-    void SetUp() override
-    {
-        HeapTest::SetUp();
-        real_ = os;
-        counting_ = *os;
-        counting_.purge = [](void *start, size_t size_bytes) {
-            calls_++;
-            return real_->purge(start, size_bytes);
-        };
-        os = &counting_;
-    }
     void TearDown() override
     {
-        os = real_;
         hak_clock_hook = nullptr;
-        HeapTest::TearDown();
+        StepsTest::TearDown();
     }
-
-    static tcache *self() { return tcache_self(); }
-    static owner &own() { return self()->heap->owner; }
 
     // The most calls to the system that one call of `work` made.
     template <class Work> static void call(Work work)
@@ -74,12 +58,8 @@ class Steps : public test::HeapTest {
         EXPECT_FALSE(heap_owes(self()->heap));
         return paths;
     }
-    static inline size_t calls_, worst_;
+    static inline size_t worst_;
     static inline uint64_t now_;
-
-  private:
-    static inline const os_ops *real_;
-    static inline os_ops counting_;
 };
 
 } // namespace

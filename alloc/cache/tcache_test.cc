@@ -7,6 +7,7 @@ extern "C" {
 #include "cache/credits.h"
 #include "cache/owed.h"
 #include "superslab/pool.h"
+#include "superslab/purge.h"
 }
 
 namespace {

@@ -17,8 +17,9 @@ bool stats_target_set(const char *target);
 /* Writes there. In a job (report/writer.h). */
 void stats_write_to_target(void);
 
-/* For libhakmem-exit.so (entry/exit.c): the same for a process that is about to end without exit(). Does nothing without HAKMEM_STATS, and in a child of vfork(), which
- * would end with its parent's figures. A handler of a signal may call it: see writer_run_in_copy. */
+/* For libhakmem-exit.so (entry/exit.c): the same for a process that is about to end without exit(). Does nothing without
+ * HAKMEM_STATS, and in a child of vfork(), which would end with its parent's figures. A handler of a signal may call it: see
+ * writer_run_in_copy. */
 __attribute__((visibility("default"))) void hak_private_stats_end(void);
 
 /* Writes at this signal from now on: the figures, STATS_DUE, or a heap profile, PROFILE_DUE. Both may have the same signal. False: the system

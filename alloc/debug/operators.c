@@ -24,7 +24,7 @@ static bool read_names(const struct dl_phdr_info *info, struct exported *names)
     for (size_t i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
             dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    return dynamic != NULL && exported_read(info->dlpi_addr, dynamic, names);
+    return dynamic != NULL && exported_read(info->dlpi_addr, dynamic, true, names);
 }
 
 static bool is_this_module(const struct dl_phdr_info *info)

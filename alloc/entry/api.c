@@ -1,6 +1,6 @@
 /* api.c: the hak_* functions that need more than one module; hakmem.h states their contracts. The others are defined by the module
- * that does their work. Under VALIDATE either all blocks have
- * frames or none has. If they have, debug/frame.c serves the calls, on top of the same heap. */
+ * that does their work. Under VALIDATE either all blocks have frames or none has. If they have, debug/frame.c serves the calls, on
+ * top of the same heap. */
 #include <errno.h>
 
 #include "base/bits.h"

@@ -14,6 +14,7 @@
 extern "C" {
 #include "base/config.h"
 #include "superslab/pool.h"
+#include "superslab/purge.h"
 }
 
 namespace {

@@ -22,6 +22,6 @@ HAK_COLD void *bound_refill(struct tcache *tcache, uint32_t class_index);
 /* Asks the callback to free memory, if there is one and the thread is not inside it. True: try again. */
 bool bound_ask(size_t wanted_bytes);
 
-/* For mlockall in entry/malloc.c: mlockall, after the heap has given back what it does not use. If later mappings are to be locked too, it takes only what it
- * needs from now on. Returns 0 or an errno value. */
+/* For mlockall in entry/malloc.c: mlockall, after the heap has given back what it does not use. If later mappings are to be locked
+ * too, it takes only what it needs from now on. Returns 0 or an errno value. */
 __attribute__((visibility("default"))) int hak_private_lock_all(int flags);

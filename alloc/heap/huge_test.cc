@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "heap/huge.h"
+#include "heap/huge_cache.h"
 #include "os/os.h"
 #include "os/os_fault.h"
 #include "superslab/pagemap.h"

@@ -83,7 +83,7 @@ static HAK_NOINLINE void lock_wait(struct lock_word *word)
     }
 }
 
-static void is_held(enum lock_rank rank)
+static void note_held(enum lock_rank rank)
 {
     if (VALIDATE) rank_enter(rank);
     if (VALIDATE && HAK_UNLIKELY(sync_lock_hook != NULL)) sync_lock_hook(rank, false);
@@ -94,7 +94,7 @@ void lock_word_acquire(struct lock_word *word, enum lock_rank rank)
     if (VALIDATE) rank_check(rank);
     sync_point("lock_acquire");
     if (HAK_UNLIKELY(!try(word))) lock_wait(word);
-    is_held(rank);
+    note_held(rank);
 }
 
 bool lock_word_try(struct lock_word *word, enum lock_rank rank)
@@ -102,7 +102,7 @@ bool lock_word_try(struct lock_word *word, enum lock_rank rank)
     sync_point("lock_try");
     if (!try(word)) return false;
     if (VALIDATE) rank_check(rank);
-    is_held(rank);
+    note_held(rank);
     return true;
 }
 

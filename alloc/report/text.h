@@ -16,8 +16,8 @@ struct text {
 void text_add(struct text *text, const char *more);
 void text_add_bytes(struct text *text, const char *more, size_t bytes);
 
-/* Adds what the format says, as printf: %s, %d, %u and %x, of any length (l, z), %p for an address as 0x and 16 digits, and %%. # puts
- * 0x before %x. */
+/* Adds what the format says, as printf: %s, %d, %u and %x, of any length (l, z), %p for an address as 0x and 16 digits, and %%.
+ * # puts 0x before %x. */
 __attribute__((format(printf, 2, 3))) void text_print(struct text *text, const char *format, ...);
 
 /* Adds an errno value as "ENOSPC (No space left on device)". Does not use the locale, which could allocate. */

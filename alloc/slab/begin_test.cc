@@ -5,6 +5,7 @@ extern "C" {
 #include "cache/tcache.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
+#include "superslab/purge.h"
 }
 
 namespace {

@@ -1,4 +1,4 @@
-/* slab.c: see slab.h. More than 400 lines: all of it changes the counts of a slab. */
+/* slab.c: see slab.h. More than 400 lines: all of it but slab_for_each changes the counts of a slab. */
 #include "slab/slab.h"
 
 #include <string.h>

@@ -12,6 +12,7 @@ extern "C" {
 #include "os/os_fault.h"
 #include "slab/slab.h"
 #include "superslab/pool.h"
+#include "superslab/purge.h"
 }
 
 namespace {

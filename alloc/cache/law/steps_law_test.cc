@@ -1,12 +1,11 @@
 // steps_law_test.cc: the law of steps: in random heaps each step of a trim, of what a heap owes, and of a round over superslabs does
 // no more than its part, and all steps together do all of it. Steps are counted by slabs, blocks and calls, not by time.
-#include "heap/heap_test_support.h"
+#include "cache/law/steps_test_support.h"
 
 #include <map>
 
 extern "C" {
 #include "cache/owed.h"
-#include "os/os.h"
 #include "slab/slab.h"
 #include "slab/trim.h"
 #include "superslab/purge.h"
@@ -15,31 +14,21 @@ extern "C" {
 
 namespace {
 
-class StepLaw : public test::HeapTest {
+class StepLaw : public test::StepsTest {
   protected:
     test::Rng rng_;
     std::vector<void *> held_;
 
     void SetUp() override
     {
-        HeapTest::SetUp();
+        StepsTest::SetUp();
         hak_free(hak_malloc(16)); // the thread has a heap
-        real_ = os;
-        counting_ = *os;
-        counting_.purge = [](void *start, size_t size_bytes) {
-            calls_++;
-            return real_->purge(start, size_bytes);
-        };
-        os = &counting_;
     }
     void TearDown() override
     {
         free_if([](size_t) { return true; });
-        os = real_;
-        HeapTest::TearDown();
+        StepsTest::TearDown();
     }
-    static tcache *self() { return tcache_self(); }
-    static owner &own() { return self()->heap->owner; }
 
     template <class Which> void free_if(Which which)
     {
@@ -102,11 +91,6 @@ class StepLaw : public test::HeapTest {
         for (uint32_t c = 1; c < CLASS_COUNT; c++) blocks += owner_used_blocks(&own(), c);
         return blocks;
     }
-    static inline size_t calls_;
-
-  private:
-    static inline const os_ops *real_;
-    static inline os_ops counting_;
 };
 
 } // namespace

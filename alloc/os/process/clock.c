@@ -36,7 +36,7 @@ static bool vdso_read(uintptr_t base, struct exported *vdso)
         }
         if (segment->p_type == PT_DYNAMIC) dynamic = (const void *)(base + segment->p_offset);
     }
-    return is_loaded && dynamic != NULL && exported_read(bias, dynamic, vdso);
+    return is_loaded && dynamic != NULL && exported_read(bias, dynamic, false, vdso);
 }
 
 /* The kernel's function; NULL: it has none here, as under a tool that runs the program's instructions itself. */

@@ -10,17 +10,12 @@ static bool is_same(const char *left, const char *right)
     return *left == *right;
 }
 
-/* Some loaders replace the offsets in the dynamic section by addresses, others do not. */
-static const void *at(uintptr_t base, ElfW(Addr) value)
-{
-    return (const void *)(value < base ? base + value : value);
-}
-
-bool exported_read(uintptr_t base, const ElfW(Dyn) * dynamic, struct exported *exported)
+bool exported_read(uintptr_t base, const ElfW(Dyn) * dynamic, bool may_be_addresses, struct exported *exported)
 {
     *exported = (struct exported){.base = base};
     for (; dynamic->d_tag != DT_NULL; dynamic++) {
-        const void *table = at(base, dynamic->d_un.d_ptr);
+        const ElfW(Addr) value = dynamic->d_un.d_ptr;
+        const void *table = (const void *)(may_be_addresses && value >= base ? value : base + value);
         if (dynamic->d_tag == DT_SYMTAB) exported->symbols = table;
         if (dynamic->d_tag == DT_STRTAB) exported->strings = table;
         if (dynamic->d_tag == DT_GNU_HASH) exported->gnu_hash = table;

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <random>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "engine/base/rng.h"
 #include "engine/judge/claim_map.h"
 #include "engine/judge/failure.h"
 #include "engine/judge/oracle.h"
@@ -155,7 +155,7 @@ TEST(LineMap, EachLineKnowsWhoseItsLiveBlocksAre)
         std::size_t bytes;
     };
     std::vector<Live> live;
-    std::mt19937 random(1);
+    Rng random(1, 0);
     std::uint64_t shared_count = 0;
     const auto claimed = [&](std::size_t line, std::uint32_t seat) -> LineMap::Shared {
         LineSaid &known = said[line];
@@ -168,20 +168,20 @@ TEST(LineMap, EachLineKnowsWhoseItsLiveBlocksAre)
     };
     for (int step = 0; step < 200000; ++step) {
         SCOPED_TRACE(step);
-        const unsigned what = random() % 100;
+        const std::uint64_t what = random.below(100);
         if (what < 2) {
             lines.disown();
             gone.clear();
             for (LineSaid &known : said) known = {known.live, false, LineSaid::kNobodySaid};
         } else if (what < 4) {
-            const std::uint32_t seat = random() % 5;
+            const std::uint32_t seat = static_cast<std::uint32_t>(random.below(5));
             lines.leave(seat);
             gone.insert(seat);
         } else if (what < 52 && live.size() < 20) {
-            const std::uintptr_t start = random() % (lines_count * 64);
-            const std::size_t bytes = random() % (lines_count * 64 - start + 1);
+            const std::uintptr_t start = random.below(lines_count * 64);
+            const std::size_t bytes = random.below(lines_count * 64 - start + 1);
             const std::size_t first = start / 64, last = (start + (bytes == 0 ? 0 : bytes - 1)) / 64;
-            const std::uint32_t seat = random() % 5;
+            const std::uint32_t seat = static_cast<std::uint32_t>(random.below(5));
             if (gone.contains(seat)) continue; // its thread has ended
             const LineMap::Shared at_first = claimed(first, seat);
             const LineMap::Shared at_last = last != first ? claimed(last, seat) : LineMap::Shared{};
@@ -191,7 +191,7 @@ TEST(LineMap, EachLineKnowsWhoseItsLiveBlocksAre)
             ASSERT_EQ(found.seat, expected.seat);
             live.push_back({start, bytes});
         } else if (!live.empty()) {
-            std::swap(live[random() % live.size()], live.back());
+            std::swap(live[random.below(live.size())], live.back());
             const Live one = live.back();
             live.pop_back();
             lines.release(at(kLine + one.start), one.bytes);
