@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "campaign/command_words.h"
 #include "campaign/page/html.h"
 #include "campaign/page/page_sections.h"
+#include "engine/judge/failure.h"
 
 namespace stress {
 namespace {
