@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <signal.h>
+#include <csignal>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
@@ -26,8 +26,12 @@ namespace stress::order {
 namespace {
 
 constexpr std::size_t kTextMax = 1 << 18;
+constexpr char kOutside[] = ", outside the subject's code";
 constexpr unsigned kSecondsMax = 20; // of processor time for a run
 constexpr unsigned kWallSecondsMax = 600; // for one that waits for what is no part of the run
+// Behind a failure: looks at the process, a second apart, in which it has done next to nothing.
+constexpr unsigned kIdleLooksMax = 3;
+constexpr std::clock_t kIdleWork = CLOCKS_PER_SEC / 1000;
 // Random runs that only find what is shared. They are the same for each seed, so that a seed repeats by itself.
 constexpr std::uint64_t kFirstRuns = 16;
 // Runs in which more memory was shared than was known. With more than this its addresses come from outside the runs.
@@ -35,12 +39,16 @@ constexpr unsigned kOutgrownMax = 20000;
 
 // What the process of the runs tells the explorer.
 struct Shared {
-    bool has_ended;
+    bool has_ended; // there is a text, perhaps to be replaced by a longer one
     ExploreNumbers numbers;
     char text[kTextMax];
 };
 
 Shared *shared = nullptr;
+
+// What a signal says, written before any comes.
+std::string texts[NSIG];
+volatile std::sig_atomic_t is_in_signal = 0;
 
 [[noreturn]] void leave(const ExploreResult &result)
 {
@@ -52,19 +60,34 @@ Shared *shared = nullptr;
     _exit(0);
 }
 
+// Whether the process works on its report. One that waits never ends: for a lock of libc's malloc, say.
+bool is_working()
+{
+    static std::clock_t last = 0;
+    static unsigned idle = 0;
+    const std::clock_t now = std::clock();
+    idle = now - last < kIdleWork ? idle + 1 : 0;
+    last = now;
+    alarm(1);
+    return idle <= kIdleLooksMax;
+}
+
+// The signal may have come inside libc's malloc, with its heap broken and its locks taken. So the short text is left
+// first, without either. Then a report is tried. A second failure in it, or a wait, ends the process, and the short text stays.
 void on_signal(int number)
 {
-    std::string text =
-        number == SIGPROF   ? fmt::format("a thread does not end: {} s of processor time are up", kSecondsMax)
-        : number == SIGALRM ? fmt::format("the run has not ended in {} s: it waits in a call that hakmem-order does "
-                                          "not know",
-                                          kWallSecondsMax)
-                            : fmt::format("the subject died of signal {} ({})", number, strsignal(number));
-    // Leaves the thread where it is. The run is over.
-    if (Machine *machine = Machine::current()) machine->fail(std::move(text));
-    ExploreResult result;
-    result.failure = text + ", outside the subject's code";
-    leave(result);
+    if (shared->has_ended && number == SIGALRM && is_working()) return;
+    Machine *machine = Machine::current();
+    if (shared->has_ended && (number == SIGALRM || is_in_signal != 0 || machine == nullptr)) _exit(0);
+    is_in_signal = 1;
+    const std::string &text = texts[number];
+    std::memcpy(shared->text, text.c_str(), text.size() + 1);
+    shared->has_ended = true;
+    // The run is over. Leaves the thread where it is.
+    alarm(1);
+    if (machine != nullptr) machine->fail(text);
+    std::memcpy(shared->text + text.size(), kOutside, sizeof kOutside);
+    _exit(0);
 }
 
 void prepare_process()
@@ -78,8 +101,15 @@ void prepare_process()
     struct sigaction action = {};
     action.sa_handler = on_signal;
     action.sa_flags = SA_NODEFER; // it may not return
-    for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGPROF, SIGALRM})
+    for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGPROF, SIGALRM}) {
+        texts[number] =
+            number == SIGPROF   ? fmt::format("a thread does not end: {} s of processor time are up", kSecondsMax)
+            : number == SIGALRM ? fmt::format("the run has not ended in {} s: it waits in a call that hakmem-order "
+                                              "does not know",
+                                              kWallSecondsMax)
+                                : fmt::format("the subject died of signal {} ({})", number, strsignal(number));
         sigaction(number, &action, nullptr);
+    }
 }
 
 class Worker {
@@ -145,7 +175,10 @@ Machine::Result Worker::run(Chooser &chooser)
 {
     const itimerval limit = {{0, 0}, {kSecondsMax, 0}};
     setitimer(ITIMER_PROF, &limit, nullptr);
-    alarm(kWallSecondsMax);
+    if (!shared->has_ended) {
+        shared->numbers = result_;
+        alarm(kWallSecondsMax);
+    }
     if (request_.before_run != nullptr) request_.before_run();
     Blocks blocks(*request_.subject);
     auto last = machine_.run(
@@ -157,6 +190,7 @@ Machine::Result Worker::run(Chooser &chooser)
             if (request_.subject->end_thread != nullptr) request_.subject->end_thread();
         },
         chooser);
+    is_in_signal = 0;
     const bool is_whole =
         !last.is_pruned && !last.has_outgrown && !last.is_given_up && last.failure.empty() && !last.race;
     if (is_whole && request_.scenario->inside != nullptr && request_.scenario->inside->law != nullptr)

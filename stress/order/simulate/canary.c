@@ -22,7 +22,8 @@ enum {
     BUG_FORKED,
     BUG_SPINNING,
     BUG_CLOCK,
-    BUG_LOADED
+    BUG_LOADED,
+    BUG_LIBC_HEAP
 };
 enum { CELL_BYTES = 8192, CELLS = 64, HEAD_BYTES = 4096, KEPT_MS = 1000 };
 
@@ -133,6 +134,19 @@ static bool is_cell(const void *block)
     return (uintptr_t)block - (uintptr_t)cells < sizeof cells;
 }
 
+/* libc notices it in its own malloc, and aborts with that malloc's lock taken. */
+static void break_libc_heap(void)
+{
+    void *__libc_malloc(size_t bytes);
+    void __libc_free(void *block);
+    enum { LISTED_BYTES = 2000 };
+    void **block = __libc_malloc(LISTED_BYTES);
+    __libc_malloc(LISTED_BYTES); /* between it and the end of the heap */
+    __libc_free(block);
+    block[1] = block; /* the list's link */
+    __libc_malloc(LISTED_BYTES);
+}
+
 static void *allocate(size_t bytes)
 {
     if (CANARY_KIND == RIGHT_RESETS) pthread_once(&once, count_beginning);
@@ -176,6 +190,7 @@ void canary_free(void *block)
 
 void *canary_calloc(size_t count, size_t bytes)
 {
+    if (CANARY_KIND == BUG_LIBC_HEAP) break_libc_heap();
     void *block = allocate(count * bytes);
     return block == NULL ? NULL : memset(block, 0, count * bytes);
 }
