@@ -43,6 +43,7 @@ std::vector<Serial::Edge> Memory::edges(const Plan &plan, const Clock &clock, Op
         for (const unsigned from : fences) edges.emplace_back(from, other.node);
         if (is_serial) edges.emplace_back(node, other.node);
     }
+    serial_.thin(plan.thread, edges);
     return edges;
 }
 

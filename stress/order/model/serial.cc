@@ -1,11 +1,13 @@
 #include "order/model/serial.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace stress::order {
 
 void Serial::clear()
 {
+    for (auto &nodes : followed_) std::fill(std::begin(nodes), std::end(nodes), 0);
     nodes_.clear();
     next_.clear();
     for (auto &nodes : of_thread_) nodes.clear();
@@ -75,6 +77,30 @@ void Serial::fences_after(Event event, std::vector<unsigned> &found) const
     }
 }
 
+void Serial::thin(unsigned thread, std::vector<Edge> &edges) const
+{
+    constexpr unsigned kNone = ~0U;
+    unsigned before[kThreadsMax] = {}, after[kThreadsMax]; // before: with 1 added
+    std::copy(std::begin(followed_[thread]), std::end(followed_[thread]), before);
+    std::fill(std::begin(after), std::end(after), kNone);
+    const unsigned node = next();
+    std::erase_if(edges, [&](const Edge &edge) {
+        if (edge.second == node) {
+            unsigned &last = before[nodes_[edge.first].event.thread];
+            last = std::max(last, edge.first + 1);
+            return true;
+        }
+        if (edge.first != node) return false;
+        unsigned &first = after[nodes_[edge.second].event.thread];
+        first = std::min(first, edge.second);
+        return true;
+    });
+    for (unsigned i = 0; i < kThreadsMax; ++i) {
+        if (before[i] > followed_[thread][i]) edges.emplace_back(before[i] - 1, node);
+        if (after[i] != kNone) edges.emplace_back(node, after[i]);
+    }
+}
+
 bool Serial::allows(const std::vector<Edge> &edges) const
 {
     // A cycle needs one of the edges. Whatever it leads to must not lead back to where it begins.
@@ -113,6 +139,11 @@ void Serial::add(const Node &node, const std::vector<Edge> &edges)
     nodes_.push_back(node);
     next_.emplace_back();
     add(edges);
+    for (const auto &[from, to] : edges) {
+        if (to + 1 != next()) continue;
+        unsigned &last = followed_[node.event.thread][nodes_[from].event.thread];
+        last = std::max(last, from + 1);
+    }
 }
 
 void Serial::add(const std::vector<Edge> &edges)

@@ -36,6 +36,10 @@ class Serial {
     void fences_before(const Clock &clock, std::vector<unsigned> &found) const;
     void fences_after(Event event, std::vector<unsigned> &found) const;
 
+    // Leaves out edges to and from the next node, which is this thread's, that others imply: the nodes of one thread are in order,
+    // so the last of them that precedes the next node is enough, and the first that follows it. What precedes the thread's
+    // node before need not be said again.
+    void thin(unsigned thread, std::vector<Edge> &edges) const;
     // Whether the edges can be added.
     bool allows(const std::vector<Edge> &edges) const;
     void add(const Node &node, const std::vector<Edge> &edges);
@@ -49,6 +53,8 @@ class Serial {
     std::vector<std::vector<unsigned>> next_; // successors by node
     std::vector<unsigned> of_thread_[kThreadsMax];
     std::vector<unsigned> here_[kThreadsMax]; // of the thread's accesses, those without left_at
+    unsigned followed_[kThreadsMax][kThreadsMax] =
+        {}; // by a thread's nodes: the other thread's last node, with 1 added
     bool has_fences_ = false;
 };
 
