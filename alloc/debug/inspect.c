@@ -262,8 +262,14 @@ static void check_own(struct hak_inspect_report *report, const struct hak_heap *
     }
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
         const struct slab *first = heap->owner.slabs[class_index];
-        for (slab = first; slab != NULL; slab = slab->next == first ? NULL : slab->next)
+        bool has_free = true;
+        for (slab = first; slab != NULL; slab = slab->next == first ? NULL : slab->next) {
             slab_bytes += (size_t)slab->page_count * PAGE_BYTES;
+            const bool is_empty = atomic_load_explicit(&slab->used_count, memory_order_relaxed) == 0;
+            if (!has_free && !is_empty && slab_has_free(slab))
+                broken(report, "law 8: in a list of a heap the slabs that have a free block come first", slab);
+            has_free = slab_has_free(slab);
+        }
     }
     if (slab_bytes != heap->slab_bytes) broken(report, "law 8: each slab of a heap is in a list", heap);
 }

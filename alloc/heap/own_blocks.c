@@ -70,6 +70,7 @@ static void give_back(struct hak_heap *heap, struct block *block)
     const _Atomic(uint64_t) *released = &heap->owner.events[OWNER_EVENT_slabs_released];
     uint64_t released_before = atomic_load_explicit(released, memory_order_relaxed);
     if (!slab->listed) own_list_remove(&heap->full, slab);
+    else if (!slab_has_free(slab)) slab_list_first(slab);
     slab_give_back(slab, block);
     if (atomic_load_explicit(released, memory_order_relaxed) != released_before) heap->slab_bytes -= slab_bytes;
 }
@@ -174,20 +175,16 @@ static size_t carve_bytes(uint32_t class_index)
     return block_bytes >= part_bytes ? block_bytes : part_bytes + block_bytes;
 }
 
-static struct slab *with_free_blocks(const struct hak_heap *heap, uint32_t class_index)
-{
-    struct slab *first = heap->owner.slabs[class_index], *slab = first;
-    while (slab != NULL && !slab_has_free(slab)) slab = slab->next != first ? slab->next : NULL;
-    return slab;
-}
-
 /* A slab that can give blocks. NULL: at the limit, or the system has no memory. */
 static struct slab *slab_to_take(struct hak_heap *heap, uint32_t class_index, bool *at_limit)
 {
     drain(heap);
     struct slab *slab = heap->owner.slabs[class_index];
     if (slab != NULL && (slab_has_free(slab) || has_room(heap, carve_bytes(class_index)))) return slab;
-    if (slab != NULL && (slab = with_free_blocks(heap, class_index)) != NULL) return slab;
+    if (slab != NULL && slab_has_free(slab->prev)) { /* it has no block in use */
+        slab_list_first(slab->prev);
+        return slab->prev;
+    }
     *at_limit = !make_room(heap, carve_bytes(class_index));
     if (*at_limit) return NULL;
     slab = heap->owner.slabs[class_index];
@@ -203,6 +200,7 @@ static bool refill(struct hak_heap *heap, uint32_t class_index, bool *at_limit)
     size_t used_before = owner_used_bytes(&heap->owner);
     heap->heads[class_index] = slab_take(slab);
     if (!slab->listed) own_list_add(&heap->full, slab);
+    else if (!slab_has_free(slab)) slab_list_back(slab);
     heap->binned_bytes += owner_used_bytes(&heap->owner) - used_before;
     owner_count_event(&heap->owner, OWNER_EVENT_refills);
     note_peak(heap);

@@ -4,6 +4,7 @@
 
 extern "C" {
 #include "os/os.h"
+#include "slab/slab.h"
 #include "slab/trim.h"
 }
 
@@ -179,6 +180,18 @@ class OwnLaw : public test::OwnTest {
         else
             for (size_t left = rng_.below(60); left > 0 && !HasFatalFailure(); left--) alloc(at);
     }
+    // Slabs with a free block come first, so that a heap at its limit looks at one. Only one without a block in use is behind them.
+    static void check_order(const hak_heap *heap)
+    {
+        for (const slab *first : heap->owner.slabs) {
+            bool has_free = true;
+            const slab *each = first;
+            if (each != nullptr) do {
+                    ASSERT_TRUE(has_free || !slab_has_free(each) || each->used_count == 0);
+                    has_free = slab_has_free(each), each = each->next;
+                } while (each != first);
+        }
+    }
     // A trim counts what was never carved on pages that stay: less than a page of each slab.
     void check(Said &at, size_t before, uint64_t trims)
     {
@@ -193,6 +206,7 @@ class OwnLaw : public test::OwnTest {
         if (at.limit != SIZE_MAX) ASSERT_LE(figures.resident_bytes, std::max(at.limit, before) + counted);
         ASSERT_GE(figures.resident_peak_bytes, std::max<size_t>(at.peak, figures.resident_bytes));
         at.peak = figures.resident_peak_bytes;
+        check_order(at.heap);
     }
 };
 

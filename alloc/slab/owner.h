@@ -38,7 +38,8 @@ struct owner {
     uint32_t id;
 
     /* For each class the slabs that have free blocks or memory to carve, as a circular list: first->prev is the last.
-     * At most one slab of a list has no block in use, and then it is the last. */
+     * At most one slab of a list has no block in use, and then it is the last. Of an arena, slabs with a free block come
+     * before the others. */
     struct slab *slabs[CLASS_COUNT];
 
     /* Bytes of all blocks in use (law 1), and the peak of that since the last shrink. Only who holds the owner writes

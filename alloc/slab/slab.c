@@ -43,19 +43,24 @@ static void used_subtract(struct owner *owner, uint32_t class_index, uint32_t co
 
 /* --- the owner's list -------------------------------------------------------------------------- */
 
+static void link_before(struct slab *slab, struct slab *next)
+{
+    slab->next = next;
+    slab->prev = next->prev;
+    slab->prev->next = slab->next->prev = slab;
+    slab->listed = true;
+}
+
 static void list_insert(struct slab *slab, bool last)
 {
     struct slab **first = &slab->owner->slabs[slab->class_index];
     if (*first == NULL) {
-        slab->next = slab->prev = slab;
-        *first = slab;
+        slab->next = slab->prev = *first = slab;
+        slab->listed = true;
     } else { /* insert it between the last and the first; then perhaps make it the first */
-        slab->next = *first;
-        slab->prev = (*first)->prev;
-        slab->prev->next = slab->next->prev = slab;
+        link_before(slab, *first);
         if (!last) *first = slab;
     }
-    slab->listed = true;
 }
 
 static void list_remove(struct slab *slab)
@@ -70,6 +75,25 @@ static void list_remove(struct slab *slab)
         if (*first == slab) *first = slab->next;
     }
     slab->listed = false;
+}
+
+void slab_list_first(struct slab *slab)
+{
+    list_remove(slab);
+    list_insert(slab, false);
+}
+
+void slab_list_back(struct slab *slab)
+{
+    if (slab->next == slab) return;
+    list_remove(slab);
+    struct slab **first = &slab->owner->slabs[slab->class_index], *last = (*first)->prev;
+    if (used_get(last) != 0) {
+        list_insert(slab, true);
+        return;
+    }
+    link_before(slab, last);
+    if (*first == last) *first = slab;
 }
 
 /* --- make and release --------------------------------------------------------------------------- */

@@ -67,6 +67,10 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index);
  * NULL. */
 struct block *slab_take(struct slab *slab);
 
+/* Move a listed slab to the front of its list, or behind all slabs that have a block in use. */
+void slab_list_first(struct slab *slab);
+void slab_list_back(struct slab *slab);
+
 /* For defragmentation (cache/defrag.h): brings the owner's list of a class into order, the fullest slabs first, and adds up
  * what they have. slab_take_one takes one free block; NULL: the slab has none. */
 struct slab_sums {

@@ -129,6 +129,10 @@ static size_t trim(struct slab *slab, struct budget *left)
     uint32_t carved = used + remark(&at, &idle);
     owner_carved_bytes_add(slab->owner, ((size_t)carved - slab->carved_count) * at.block_bytes);
     slab->carved_count = (uint16_t)carved;
+    if (carved == used) { /* nothing is left */
+        left->has_more = false;
+        slab->trimmed = true;
+    }
     return (size_t)gone * at.os_bytes;
 }
 
@@ -168,11 +172,12 @@ static size_t trim_until(struct owner *owner, struct budget *left)
             trim_next_class(owner);
             continue;
         }
-        if (!slab->trimmed) {
-            bytes += trim(slab, left);
-            if (left->has_more) return bytes; /* the next step begins with the rest of this slab */
-        }
+        const bool is_due = !slab->trimmed;
+        if (is_due) bytes += trim(slab, left);
+        if (left->has_more) return bytes; /* the next step begins with the rest of this slab */
         trim_advance(owner, slab);
+        /* The walk then passes it once more, and finds that it was trimmed. */
+        if (is_due && slab->trimmed && owner->tag == CLASS_OWN && !slab_has_free(slab)) slab_list_back(slab);
         if (left->blocks <= 0 || left->calls == 0) return bytes;
     }
     return bytes;
