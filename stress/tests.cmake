@@ -116,6 +116,16 @@ if(NOT STRESS_SANITIZED)
       set_tests_properties(conform.${subject} PROPERTIES LABELS conform TIMEOUT 900)
     endif()
   endforeach()
+  # A module that the archive is linked into.
+  if(TARGET hakmem_override AND NOT HAKMEM_STATIC_ONLY AND NOT CMAKE_CROSSCOMPILING)
+    add_library(conform-archive MODULE conform/plugin/constructor.c)
+    target_compile_options(conform-archive PRIVATE -Wall -Wextra -fno-builtin)
+    target_link_libraries(conform-archive PRIVATE hakmem_override)
+    add_dependencies(conform-test conform-archive)
+    add_test(NAME conform.archive COMMAND hakmem-stress conform --allocator $<TARGET_FILE:conform-archive>
+      --only dlopen-the-library --only dlmopen --only unload)
+    set_tests_properties(conform.archive PROPERTIES LABELS conform TIMEOUT 900)
+  endif()
   # The settings of the debug-validation build, which are read elsewhere than the options.
   if(TARGET wrong-program-validate)
     add_test(NAME conform.secure-failfast
