@@ -57,8 +57,7 @@ static bool slot_take(uint32_t *index)
     bool any = first != atomic_load_explicit(&queue_end, memory_order_relaxed);
     if (any) {
         *index = queue[first % slot_count];
-        /* release, here and below: a child that is forked now and sees the store sees the earlier ones too. */
-        atomic_store_explicit(&queue_first, first + 1, memory_order_release);
+        atomic_store_explicit(&queue_first, first + 1, memory_order_relaxed);
     }
     lock_release(LOCK_GUARD);
     return any;
@@ -69,7 +68,9 @@ static void slot_put(uint32_t index)
     lock_acquire(LOCK_GUARD);
     uint64_t end = atomic_load_explicit(&queue_end, memory_order_relaxed);
     queue[end % slot_count] = index;
-    atomic_store_explicit(&queue_end, end + 1, memory_order_release);
+    /* A child that is forked now and has the next store has this one too. */
+    atomic_signal_fence(memory_order_release);
+    atomic_store_explicit(&queue_end, end + 1, memory_order_relaxed);
     lock_release(LOCK_GUARD);
 }
 

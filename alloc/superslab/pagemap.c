@@ -291,10 +291,13 @@ void pagemap_tag_set(const void *start, uint32_t pages, uint32_t tag)
 {
     pagemap_tag_cell *tags = atomic_load_explicit(&pagemap_tags, memory_order_relaxed);
     uintptr_t first = (uintptr_t)start >> PAGE_SHIFT;
-    /* release: for a child that is forked now and visits the slabs that have tags (cache/fork.c). The child goes from
-     * slab to slab by their first pages, so the first page's tag is set first and cleared last. */
-    for (uint32_t i = 0; i < pages; i++)
-        atomic_store_explicit(&tags[first + (tag != 0 ? i : pages - 1 - i)], tag, memory_order_release);
+    /* Each in this order, and behind the slab itself, for a child that is forked now and visits the slabs that have tags
+     * (cache/fork.c). The child goes from slab to slab by their first pages, so the first page's tag is set first and
+     * cleared last. */
+    for (uint32_t i = 0; i < pages; i++) {
+        atomic_signal_fence(memory_order_release);
+        atomic_store_explicit(&tags[first + (tag != 0 ? i : pages - 1 - i)], tag, memory_order_relaxed);
+    }
 }
 
 /* --- descriptors ------------------------------------------------------------------------------------------- */
