@@ -40,14 +40,15 @@ foreach(library IN LISTS libraries)
 endforeach()
 install(FILES $<TARGET_FILE:hakmem-nodeepbind> $<TARGET_FILE:hakmem-exit> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 
-# The drop-in for services of systemd names the library's path, which is known when it is installed; in a package it is that
-# of the tree.
+# The drop-in for services of systemd names the libraries' folder, which is known when they are installed; in a package it is
+# that of the tree.
 set(drop_in ${CMAKE_CURRENT_BINARY_DIR}/systemd.conf)
 set(prefix_of_drop_in "\${CMAKE_INSTALL_PREFIX}")
 if(HAKMEM_DEBIAN)
   set(prefix_of_drop_in ${CMAKE_INSTALL_PREFIX})
 endif()
-install(CODE "set(HAKMEM_LIBRARY \"${prefix_of_drop_in}/${CMAKE_INSTALL_LIBDIR}/libhakmem.so.${HAKMEM_SOVERSION}\")
+install(CODE "set(HAKMEM_FOLDER \"${prefix_of_drop_in}/${CMAKE_INSTALL_LIBDIR}\")
+  set(HAKMEM_LIBRARY libhakmem.so.${HAKMEM_SOVERSION})
   configure_file(\"${install_folder}/systemd.conf.in\" \"${drop_in}\" @ONLY)" COMPONENT library)
 install(FILES ${drop_in} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/hakmem COMPONENT library)
 
