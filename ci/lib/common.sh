@@ -7,6 +7,7 @@
 #   usage_error TEXT   the same, then exit 2: the command line is wrong
 #   need CMD    dies if a program is missing; of python3, if its modules are missing too
 #   help        prints the comment that opens the script
+#   words       the script's command line, checked against that comment, with each --NAME=VALUE as two words
 
 set -euo pipefail
 
@@ -34,7 +35,54 @@ need() {
 }
 
 # The script's opening comment, without the interpreter line and the comment marks.
-help() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; }
+help() {
+    local line
+    {
+        read -r line
+        while IFS= read -r line && [[ $line == '#'* ]]; do
+            line=${line#'#'}
+            printf '%s\n' "${line# }"
+        done
+    } <"$0"
+}
+
+# An option is one that the help names, and takes a value if the help says so: --NAME VALUE, or --NAME [VALUE] if it may be left
+# out. Words behind -- are another program's.
+words=()
+read_words() {
+    local text name value before=
+    text=$(help)
+    while [ $# -gt 0 ]; do
+        name=${1%%=*}
+        case $1 in
+            --help | -h | --) break ;;
+            '') usage_error "${before:+$before: }an argument is empty: give a value, or leave it out" ;;
+            --self-test) [ $# -eq 1 ] && [ ${#words[@]} -eq 0 ] || usage_error "--self-test takes no other argument" ;;
+            -[0-9]* | [!-]* | -) ;;
+            *)
+                [[ $text =~ (^|[^[:alnum:]-])"$name"([^[:alnum:]-]|$) ]] || usage_error "unknown option $name"
+                value=
+                if [[ $text =~ [^[:alnum:]-]"$name "(\[?)[A-Z] ]]; then value=${BASH_REMATCH[1]:-needed}; fi
+                if [[ $1 == *=* ]]; then
+                    [ -n "$value" ] || usage_error "$name takes no value"
+                    [ -n "${1#*=}" ] || usage_error "$name needs a value"
+                    words+=("$name" "${1#*=}")
+                    shift
+                    continue
+                elif [ "$value" = needed ]; then
+                    [[ -n ${2-} && $2 != --* ]] || usage_error "$name needs a value"
+                    words+=("$1")
+                    shift
+                fi
+                ;;
+        esac
+        before=$1
+        words+=("$1")
+        shift
+    done
+    words+=("$@")
+}
+if [ -f "$0" ]; then read_words "$@"; fi # not for bash -c
 
 # configure_and_build TREE [TARGET...]: configures a preset of CMakePresets.json, with the words of $configure_options, and
 # builds it in build/TREE.

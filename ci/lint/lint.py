@@ -109,15 +109,28 @@ def bad_input(text):
     sys.exit(2)
 
 
+class Parser(argparse.ArgumentParser):
+    """One line for a mistake, and also for an empty argument, which a script may have taken from a variable that is not set."""
+
+    def error(self, message):
+        bad_input(message)
+
+    def parse_args(self, args=None, namespace=None):
+        words = sys.argv[1:] if args is None else args
+        for before, word in zip(["", *words], words):
+            name = word[:-1] if re.fullmatch("--[a-z-]+=", word) else before
+            if not word or name != before:
+                self.error(f"{name}: an argument is empty: give a value, or leave it out".removeprefix(": "))
+        return super().parse_args(words, namespace)
+
+
 def parser_of(doc):
+    """Of a script that has this text. argparse adds the options to it for --help."""
     usage, _, description = doc.partition("\n\n")
-    parser = argparse.ArgumentParser(
-        usage=usage.removeprefix("usage: "),
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    form = argparse.RawDescriptionHelpFormatter
+    return Parser(
+        usage=usage.removeprefix("usage: "), description=description, formatter_class=form, allow_abbrev=False
     )
-    parser.error = bad_input  # argparse prints more than one line
-    return parser
 
 
 def main(doc, check, clean, cases, needs=("alloc",), arguments=lambda parser: None):

@@ -184,7 +184,7 @@ int main(int argc, char **argv)
         *app.add_subcommand("cell", "one cell of ci/bench surface: what a malloc and a free take, as JSON");
     add_options(run, rss, growth, cell, options);
     try {
-        app.parse(argc, argv);
+        stress::parse_strictly(app, argc, argv);
     } catch (const CLI::CallForHelp &) {
         std::fputs(app.help().c_str(), stdout);
         return 0;

@@ -63,8 +63,7 @@ void add_campaign_options(CLI::App &app, CampaignRaw &raw, const CampaignDefault
     app.add_option("--allocator", raw.allocators,
                    "hakmem, validate, system or PATH.so; may be repeated (default: " + defaults.allocator + ")")
         ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->check(not_empty());
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_option("--scenario", raw.scenarios, "only this scenario; may be repeated (default: all)")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -212,7 +211,7 @@ int campaign_all(int argc, const char *const *argv, const CampaignDefaults &defa
                  "hakmem-stress all");
     add_campaign_options(app, raw, defaults);
     try {
-        app.parse(argc - 1, argv + 1);
+        parse_strictly(app, argc - 1, argv + 1);
     } catch (const CLI::CallForHelp &) {
         write_text(STDOUT_FILENO, app.help());
         return 0;

@@ -31,7 +31,7 @@ CLI::Validator command_seconds(bool takes_zero = true)
 // Options that several commands share.
 void add_allocator(CLI::App &app, Arguments &a)
 {
-    app.add_option("--allocator", a.allocator, "hakmem (default), validate, system, or PATH.so")->check(not_empty());
+    app.add_option("--allocator", a.allocator, "hakmem (default), validate, system, or PATH.so");
 }
 
 void add_seed(CLI::App &app, Arguments &a)
@@ -245,7 +245,7 @@ Arguments arguments_parse(int argc, char **argv)
     else if (command == "report") add_report(app, a);
     else add_compare(app, a);
     try {
-        app.parse(argc - 1, argv + 1);
+        parse_strictly(app, argc - 1, argv + 1);
     } catch (const CLI::CallForHelp &) {
         a.message = app.help();
         return a;

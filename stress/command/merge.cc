@@ -6,6 +6,7 @@
 #include "campaign/merge/merge.h"
 #include "command/arguments.h"
 #include "command/command.h"
+#include "engine/base/cli_numbers.h"
 #include "engine/base/file.h"
 #include "engine/base/progress.h"
 
@@ -19,7 +20,7 @@ int merge_main(int argc, char **argv)
     app.add_option("dir", options.directories, "the --report folder of each worker")->required();
     app.add_option("--report", options.out, "write index.html, junit.xml and failures.ndjson here")->required();
     try {
-        app.parse(argc - 1, argv + 1);
+        parse_strictly(app, argc - 1, argv + 1);
     } catch (const CLI::CallForHelp &) {
         write_text(STDOUT_FILENO, app.help());
         return 0;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/cli_numbers.h"
 #include "engine/base/file.h"
 #include "explore/explorer.h"
 #include "explore/visits.h"
@@ -281,7 +282,7 @@ int main(int argc, char **argv)
         ->check(CLI::NonNegativeNumber);
     app.add_flag("--list", options.list, "list the scenarios and the bugs that they hunt");
     try {
-        app.parse(argc, argv);
+        stress::parse_strictly(app, argc, argv);
     } catch (const CLI::ParseError &error) {
         if (error.get_exit_code() == 0) return app.exit(error);
         return bad_input(error.what());

@@ -40,7 +40,7 @@ void add_inject_options(CLI::App &app, Settings &s, InjectRaw &raw, const std::v
     app.add_option("scenario", s.scenarios,
                    "only these scenarios (default: all; signals: larson, random-mixed, remote-free)")
         ->check(name_of(scenarios));
-    app.add_option("--allocator", s.allocator, "hakmem, validate, system or PATH.so")->check(not_empty());
+    app.add_option("--allocator", s.allocator, "hakmem, validate, system or PATH.so");
     app.add_option("--junit", s.junit_path, "write a test for each scenario as JUnit XML to FILE, or to stdout for -");
     app.add_option(
         "--expect", s.expect_path,
@@ -119,7 +119,7 @@ Parsed parse(int argc, const char *const *argv, const std::string &default_alloc
     add_inject_options(app, parsed.settings, raw, scenarios);
     std::string fault;
     try {
-        app.parse(argc - 1, argv + 1);
+        parse_strictly(app, argc - 1, argv + 1);
         fault = settle_injection(parsed.settings, raw, scenarios);
     } catch (const CLI::CallForHelp &) {
         parsed.text = app.help();

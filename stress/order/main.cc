@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 
+#include "engine/base/cli_numbers.h"
 #include "order/contention/command.h"
 #include "order/litmus/axioms.h"
 #include "order/litmus/explore.h"
@@ -296,7 +297,7 @@ int main(int argc, char **argv)
     SimulateOptions simulated;
     CLI::App *simulate = simulate_options(app, simulated);
     try {
-        app.parse(argc, argv);
+        stress::parse_strictly(app, argc, argv);
     } catch (const CLI::ParseError &error) {
         if (error.get_exit_code() == 0) return app.exit(error);
         return bad_input(error.what());

@@ -58,7 +58,7 @@ def parse(words):
     parser.add_argument("--rr-options")
     parser.add_argument("--keep")
     parser.add_argument("--json")
-    parser.add_argument("--build", default=BUILD)
+    parser.add_argument("--build", type=os.path.abspath, default=BUILD)
     options = parser.parse_args(words)
     if not 1 <= options.tries <= 10000:
         raise reports.BadInput(f"--tries {options.tries} is not in 1..10000")

@@ -41,14 +41,34 @@ inline CLI::Validator seconds_number(bool zero_allowed)
         "SECONDS");
 }
 
-// For names, which a script may take from a variable that is not set.
-inline CLI::Validator not_empty()
+// The command of that name, or the program itself.
+inline const CLI::App &command_of(const CLI::App &app, const std::string &name)
 {
-    return CLI::Validator(
-        [](std::string &text) {
-            return text.empty() ? "is empty: give a name, or leave the option out" : std::string();
-        },
-        "");
+    for (const CLI::App *command : app.get_subcommands({}))
+        if (command->get_name() == name) return *command;
+    return app;
+}
+
+// Every program of the suite reads its command line by this. Of what CLI11 lets pass, it refuses an empty argument, which a
+// script may have taken from a variable that is not set, and a value for a flag. An unknown option comes before what is missing.
+inline void parse_strictly(CLI::App &app, int argc, const char *const *argv)
+{
+    const CLI::App &command = command_of(app, argc > 1 ? argv[1] : "");
+    std::string before;
+    for (int i = 1; i < argc && before != "--"; ++i) {
+        const std::string word = argv[i];
+        const std::string name = word.substr(0, word.find('='));
+        if (word.empty() || (name.size() > 2 && name.rfind("--", 0) == 0 && word == name + "="))
+            throw CLI::ValidationError((word.empty() ? before : name) + ": is empty: give a value, or leave it out");
+        if (name.size() > 2 && name.rfind("--", 0) == 0) {
+            const CLI::Option *option = command.get_option_no_throw(name);
+            if (option == nullptr && !command.get_allow_extras()) throw CLI::ExtrasError({word});
+            if (option != nullptr && word != name && option->get_items_expected_max() == 0)
+                throw CLI::ValidationError(name + ": takes no value");
+        }
+        before = word;
+    }
+    app.parse(argc, argv);
 }
 
 inline CLI::Validator whole_number(std::uint64_t low, std::uint64_t high)

@@ -53,7 +53,6 @@ void add_subject(CLI::App &app, Options &o)
     app.add_option("--allocator", o.allocator,
                    kDirect ? "hakmem, linked into this build"
                            : "hakmem, validate (the libraries beside this program), system, or PATH.so")
-        ->check(not_empty())
         ->default_str("hakmem");
 }
 
@@ -310,16 +309,15 @@ ParseOutcome options_parse(int argc, const char *const *argv, const std::vector<
         raw.own[scenario.name]->add(command);
     }
     try {
-        app.parse(argc, argv);
+        parse_strictly(app, argc, argv);
         return settle(app, raw);
     } catch (const CLI::CallForHelp &) {
         ParseOutcome outcome;
         outcome.text = app.help();
         return outcome;
     } catch (const CLI::ParseError &error) {
-        const CLI::App *used = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
-        return refuse(error.what() + nearest_option(error.what(), option_names(*used)) + "; see hakmem-stress " +
-                      argv[1] + " --help");
+        return refuse(error.what() + nearest_option(error.what(), option_names(command_of(app, argv[1]))) +
+                      "; see hakmem-stress " + argv[1] + " --help");
     } catch (const BadInput &bad) {
         return refuse(bad.text + "; see hakmem-stress " + argv[1] + " --help");
     }
