@@ -202,7 +202,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) noexcept
     if (Machine::current() == nullptr)
         return static_cast<int>(call(SYS_clock_gettime, clock, reinterpret_cast<long>(time), 0, 0, 0, 0));
     constexpr std::uint64_t kBeginMs = 1000000000;
-    const std::uint64_t now_ms = kBeginMs + (troubles_now == nullptr ? 0 : troubles_now->now_ms);
+    const std::uint64_t now_ms = kBeginMs + (troubles_now == nullptr ? 0 : troubles_now->look());
     *time = {static_cast<time_t>(now_ms / 1000), static_cast<long>(now_ms % 1000) * 1000000};
     return 0;
 }

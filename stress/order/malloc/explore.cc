@@ -141,7 +141,7 @@ class Worker {
   private:
     Machine::Result run(Chooser &chooser);
     bool check();
-    bool warm_up();
+    bool warm_up(bool &has_failed);
     bool search();
     bool draw();
     std::unique_ptr<Chooser> chooser(std::uint64_t seed) const;
@@ -240,7 +240,8 @@ bool Worker::fails(const Machine::Result &last, const std::vector<unsigned> &cho
 // Every schedule within the bounds. False: begin again, more is shared or came back wrong.
 bool Worker::search()
 {
-    if (!warm_up()) return false;
+    bool has_failed = false;
+    if (!warm_up(has_failed)) return false;
     Search search(request_.bounds, request_.is_reduced);
     do {
         const auto last = run(search);
@@ -269,21 +270,28 @@ std::unique_ptr<Chooser> Worker::chooser(std::uint64_t seed) const
     }
 }
 
-// Finds most of what is shared.
-bool Worker::warm_up()
+// Finds most of what is shared. A failure counts, if it comes from random schedules.
+bool Worker::warm_up(bool &has_failed)
 {
     for (std::uint64_t i = 0; i < kFirstRuns; ++i) {
         Uniform first(request_.bounds, i);
         const auto last = run(first);
         if (!check()) return false;
         if (last.has_outgrown) --i; // again
+        else if (!request_.is_search && fails(last, first.chosen())) {
+            result_.seed = request_.seed;
+            has_failed = true;
+            break;
+        }
     }
     return true;
 }
 
 bool Worker::draw()
 {
-    if (!warm_up()) return false;
+    bool has_failed = false;
+    if (!warm_up(has_failed)) return false;
+    if (has_failed) return true;
     for (;;) {
         Replay plain({});
         const auto last = run(plain);

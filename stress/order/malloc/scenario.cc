@@ -1,5 +1,6 @@
 #include "order/malloc/scenario.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 
@@ -72,6 +73,15 @@ void Blocks::zeroed(unsigned slot, std::size_t bytes)
     void *start = subject_->calloc(1, bytes);
     if (start != nullptr) check({static_cast<unsigned char *>(start), bytes}, bytes, 0, "calloc");
     fill(blocks_[slot], start, bytes, "calloc");
+}
+
+void Blocks::aligned(unsigned slot, std::size_t bytes, std::size_t align)
+{
+    if (subject_->aligned_alloc == nullptr) return;
+    void *start = subject_->aligned_alloc(align, bytes);
+    if (reinterpret_cast<std::uintptr_t>(start) % align != 0)
+        Machine::current()->fail(print("aligned_alloc(%zu, %zu) returned %p", align, bytes, start));
+    fill(blocks_[slot], start, bytes, "aligned_alloc");
 }
 
 void Blocks::resize(unsigned slot, std::size_t bytes)

@@ -18,6 +18,7 @@ class Blocks {
     // Slots are numbered. A slot that another thread fills is waited for.
     void allocate(unsigned slot, std::size_t bytes);
     void zeroed(unsigned slot, std::size_t bytes);
+    void aligned(unsigned slot, std::size_t bytes, std::size_t align); // if the malloc can
     void resize(unsigned slot, std::size_t bytes);
     void free(unsigned slot);
     // Nothing if the malloc has no such function.

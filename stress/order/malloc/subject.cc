@@ -133,6 +133,9 @@ std::string subject_load(const std::string &path, Subject &subject)
         find_variables(reinterpret_cast<void *>(subject.malloc), subject);
         if (find(trim_to_0, "malloc_trim") && is_own(reinterpret_cast<void *>(trim_to_0))) subject.trim = trim;
         else if (find(collect, "mi_collect")) subject.trim = collect_all;
+        if (!find(subject.aligned_alloc, name + "aligned_alloc") ||
+            !is_own(reinterpret_cast<void *>(subject.aligned_alloc)))
+            subject.aligned_alloc = nullptr;
         int (*initialize)(void *) = nullptr;
         if (name == "rp" && find(initialize, "rpmalloc_initialize")) {
             initialize(nullptr);

@@ -17,6 +17,7 @@ struct Subject {
     void (*free)(void *) = nullptr;
     void *(*realloc)(void *, std::size_t) = nullptr;
     void *(*calloc)(std::size_t, std::size_t) = nullptr;
+    void *(*aligned_alloc)(std::size_t, std::size_t) = nullptr; // nullptr: none
     void (*begin_thread)() = nullptr; // each thread must call it first; nullptr: none
     void (*end_thread)() = nullptr; // the same at the end of a thread
     void (*trim)() = nullptr; // gives back to the system what it can; nullptr: none

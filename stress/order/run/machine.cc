@@ -16,6 +16,8 @@ constexpr unsigned kQuietMax = 100000;
 constexpr std::size_t kJudgedWholeMax = 16384;
 // Points in a child of fork while no other thread can run, at most. Whole programs have a fifth of them.
 constexpr unsigned kSoleMax = 10000;
+// Accesses in a row of a thread that nobody can hear.
+constexpr unsigned kSoleQuietMax = 10000000;
 
 void before_write(const volatile void *address, std::size_t bytes)
 {
@@ -52,7 +54,7 @@ Machine::Result Machine::run(unsigned count, const std::function<void(unsigned)>
     result_ = {};
     count_ = count;
     alone_ = quiet_ = sole_ = 0;
-    is_alone_ = has_forked_ = false;
+    is_alone_ = has_forked_ = is_sole_ = false;
     for (unsigned i = 0; i < count; ++i) {
         has_ended_[i] = false;
         is_fresh_[i] = true;
@@ -85,6 +87,7 @@ void Machine::end(unsigned thread)
 
 void Machine::point(const volatile void *key, bool is_write)
 {
+    if (is_sole_) return;
     result_.points++;
     quiet_ = 0;
     const auto about = reinterpret_cast<std::uintptr_t>(key);
@@ -179,6 +182,10 @@ bool Machine::is_shared(const volatile void *address, std::size_t bytes, bool is
 
 bool Machine::is_private(const volatile void *address, unsigned bytes, bool is_write)
 {
+    if (is_sole_) {
+        if (++quiet_ > kSoleQuietMax) fail("livelock: a thread spins, and no other thread can run");
+        return true;
+    }
     if (is_shared(address, bytes, is_write)) return false;
     if (++quiet_ > kQuietMax) {
         quiet_ = 0;
@@ -226,6 +233,7 @@ void Machine::plain(const volatile void *address, std::size_t bytes, bool is_wri
         return plain(end - kJudgedWholeMax / 2, kJudgedWholeMax / 2, is_write, place);
     }
     if (is_write) before_write(address, bytes);
+    if (is_sole_) return;
     if (is_shared(address, bytes, is_write)) {
         judge(address, bytes, {is_write, false}, memory_->upcoming(running_), place);
         if (is_write) memory_->forget(address, bytes);
@@ -292,6 +300,7 @@ Seen Machine::compare_exchange(volatile void *address, unsigned bytes, Value exp
 // A fence acts on its own thread's accesses: to switch before the next one instead is the same.
 void Machine::fence(Order order, std::uintptr_t place)
 {
+    if (is_sole_) return;
     if (sharing_ == nullptr) point(nullptr, true);
     memory_->fence(running_, order);
     keep(Step::Kind::fence, nullptr, 0, order, {}, 0, place);

@@ -111,8 +111,12 @@ class Machine {
     // comes behind acquire(key).
     void release(const void *key);
     void acquire(const void *key);
+    // While only one thread has anything to do, and all that others did before or will do later is ordered by other means: what
+    // it does is no choice, and is not recorded.
+    void be_sole(bool is_sole) { is_sole_ = is_sole; }
     // Waits until the thread has ended.
     void join(unsigned thread);
+    bool has_ended(unsigned thread) const { return has_ended_[thread]; }
     // The running thread continues as the child of a fork, and runs the handlers before any other thread does. Threads that
     // have made a step are gone, wherever they are. The child starts the others.
     void fork(const std::function<void()> &handlers);
@@ -165,6 +169,7 @@ class Machine {
     Result result_;
     unsigned count_ = 0;
     bool keeps_steps_ = false, ignores_races_ = false;
+    bool is_sole_ = false;
     bool is_alone_ = false; // in a child that has just been forked
     bool has_forked_ = false;
     std::uint64_t points_max_ = ~std::uint64_t{0};

@@ -17,6 +17,7 @@ struct Troubles {
     unsigned every = 0; // behind it, one of this number is; 0: none
     std::size_t space_bytes = SIZE_MAX; // a run may map
     unsigned interrupt_every = 0; // one of this number of waits ends by a signal; 0: none
+    std::uint64_t look_ms = 0; // the clock moves by this at each look
 
     // Of this run.
     unsigned calls = 0, waits = 0, refused = 0;
@@ -48,6 +49,9 @@ struct Troubles {
         refused += is_refused;
         return is_refused;
     }
+
+    // What the clock says.
+    std::uint64_t look() { return now_ms += look_ms; }
 
     bool interrupts() { return interrupt_every != 0 && ++waits % interrupt_every == 0; }
 };

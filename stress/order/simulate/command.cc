@@ -15,7 +15,7 @@
 #include <string>
 
 #include "order/malloc/report.h"
-#include "order/simulate/program.h"
+#include "order/simulate/perform.h"
 
 namespace stress::order {
 namespace {
@@ -69,7 +69,7 @@ int run_program(const SimulateOptions &options, std::uint64_t seed, const std::f
     }
     Troubles troubles = program.troubles;
     troubles_now = &troubles;
-    const Scenario scenario = program_scenario(program);
+    const Scenario scenario = program_scenario(program, subject);
     ExploreRequest request;
     request.subject = &subject;
     request.scenario = &scenario;

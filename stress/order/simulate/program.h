@@ -15,10 +15,13 @@ struct Operation {
     enum class Kind : std::uint8_t {
         use, // allocates a block in the slot if it is empty, else frees it
         zeroed, // the same, with calloc
+        aligned, // the same, with aligned_alloc
         resize, // the same, but for realloc of a block that is there
         own, // the same, in the program's own heap
+        row, // uses this slot and those behind it
         // Those so far are about a block of a size.
-        own_new, // makes a heap, a block in it, and destroys both
+        own_new, // makes a heap, a block in it, empties it, makes another, and destroys all
+        own_limit,
         trim,
         purge_all,
         jump, // the clock
@@ -31,6 +34,7 @@ struct Operation {
     Kind kind;
     unsigned slot = 0;
     std::size_t bytes = 0; // for the clock, milliseconds
+    std::size_t more = 0; // of `aligned` the alignment, of `row` the number of slots
 };
 
 struct Program {
@@ -51,8 +55,5 @@ struct Program {
 
 Program program_draw(std::uint64_t seed);
 std::string program_text(const Program &program);
-// The scenario that runs it. The program must outlive it; the subject must be loaded.
-Scenario program_scenario(const Program &program);
-void program_before_run();
 
 } // namespace stress::order

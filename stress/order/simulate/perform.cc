@@ -1,0 +1,236 @@
+#include "order/simulate/perform.h"
+
+#include <fmt/format.h>
+
+#include "hakmem/hakmem.h"
+#include "hakmem/validate.h"
+#include "order/run/seats.h"
+
+namespace stress::order {
+namespace {
+
+using Kind = Operation::Kind;
+
+// What runs, for the scenario's function.
+const Program *program_now = nullptr;
+bool threads_begin_late = false; // without a call of the malloc
+
+struct Functions {
+    std::size_t (*purge)() = nullptr, (*purge_all)() = nullptr;
+    void (*limit_set)(std::size_t) = nullptr, (*limit_soft_set)(std::size_t) = nullptr;
+    int (*profile_start)(std::size_t) = nullptr;
+    void (*profile_stop)() = nullptr;
+    void (*stats_get)(hak_stats *) = nullptr;
+    hak_heap *(*heap_new)() = nullptr;
+    void *(*heap_malloc)(hak_heap *, std::size_t) = nullptr;
+    void (*heap_free_all)(hak_heap *) = nullptr;
+    void (*heap_destroy)(hak_heap *) = nullptr;
+    void (*heap_limit_set)(hak_heap *, std::size_t) = nullptr;
+    bool (*inspect)(hak_inspect_report *) = nullptr;
+
+    void find()
+    {
+        subject_find("hak_purge", purge);
+        subject_find("hak_purge_all", purge_all);
+        subject_find("hak_limit_set", limit_set);
+        subject_find("hak_limit_soft_set", limit_soft_set);
+        subject_find("hak_profile_start", profile_start);
+        subject_find("hak_profile_stop", profile_stop);
+        subject_find("hak_stats_get", stats_get);
+        subject_find("hak_heap_new", heap_new);
+        subject_find("hak_heap_malloc", heap_malloc);
+        subject_find("hak_heap_free_all", heap_free_all);
+        subject_find("hak_heap_destroy", heap_destroy);
+        subject_find("hak_heap_limit_set", heap_limit_set);
+        subject_find("hak_inspect", inspect);
+    }
+} functions;
+
+// Of the run at hand.
+struct State {
+    bool is_ready = false, has_forked = false;
+    bool is_torn = false; // the child has a call's first half: the thread that made it is gone
+    unsigned calls = 0; // that are under way
+    bool is_ending[kThreadsMax] = {};
+    hak_heap *heap = nullptr;
+    hak_stats before = {}; // what the process had in use before: a list of the block that it has allocated
+} state;
+
+void use(Blocks &blocks, const Operation &operation)
+{
+    const auto [kind, slot, bytes, more] = operation;
+    if (!blocks.hold(slot)) return;
+    if (blocks.is_live(slot)) kind == Kind::resize ? blocks.resize(slot, bytes) : blocks.free(slot);
+    else if (kind == Kind::zeroed) blocks.zeroed(slot, bytes);
+    else if (kind == Kind::aligned) blocks.aligned(slot, bytes, more);
+    else if (kind == Kind::own && state.heap != nullptr)
+        blocks.put(slot, functions.heap_malloc(state.heap, bytes), bytes, "hak_heap_malloc");
+    else blocks.allocate(slot, bytes);
+    blocks.drop(slot);
+}
+
+void row(Blocks &blocks, const Operation &operation)
+{
+    for (std::size_t i = 0; i < operation.more; ++i)
+        use(blocks, {Kind::use, static_cast<unsigned>((operation.slot + i) % Blocks::kSlots), operation.bytes});
+}
+
+void own_new(std::size_t bytes)
+{
+    if (functions.heap_new == nullptr) return;
+    hak_heap *heap = functions.heap_new();
+    if (heap == nullptr) return;
+    functions.heap_malloc(heap, bytes);
+    functions.heap_free_all(heap);
+    functions.heap_malloc(heap, bytes);
+    functions.heap_destroy(heap);
+}
+
+void profile(std::size_t bytes)
+{
+    if (functions.profile_start == nullptr) return;
+    if (bytes % 2 == 0) functions.profile_start(bytes);
+    else functions.profile_stop();
+}
+
+// The handlers that run before a fork are steps as any others. Between the last of them and the fork other threads may continue.
+void continue_as_child()
+{
+    Machine &machine = *Machine::current();
+    const std::size_t handlers = keys().handlers();
+    keys().prepare(handlers);
+    machine.turn(&state);
+    if (machine.keeps_steps()) machine.note("fork: continues as the child");
+    state.has_forked = true;
+    state.is_torn |= state.calls > 1; // besides this fork
+    state.calls = 1;
+    for (unsigned i = 0; i < kThreadsMax; ++i) state.is_torn |= state.is_ending[i] && !machine.has_ended(i);
+    machine.fork([handlers] { keys().fork(handlers); });
+}
+
+void call(Blocks &blocks, const Operation &operation)
+{
+    switch (operation.kind) {
+    case Kind::use:
+    case Kind::zeroed:
+    case Kind::resize:
+    case Kind::aligned:
+    case Kind::own: return use(blocks, operation);
+    case Kind::row: return row(blocks, operation);
+    case Kind::own_new: return own_new(operation.bytes);
+    case Kind::own_limit:
+        if (state.heap != nullptr) functions.heap_limit_set(state.heap, operation.bytes);
+        return;
+    case Kind::trim: return blocks.trim();
+    case Kind::purge_all:
+        if (functions.purge_all != nullptr) functions.purge_all();
+        return;
+    case Kind::jump: troubles_now->now_ms += operation.bytes; return;
+    case Kind::limit:
+        if (functions.limit_set != nullptr) functions.limit_set(operation.bytes);
+        return;
+    case Kind::limit_soft:
+        if (functions.limit_soft_set != nullptr) functions.limit_soft_set(operation.bytes);
+        return;
+    case Kind::profile: return profile(operation.bytes);
+    case Kind::figures:
+        if (hak_stats stats; functions.stats_get != nullptr) functions.stats_get(&stats);
+        return;
+    case Kind::fork: return continue_as_child();
+    }
+}
+
+void perform(Blocks &blocks, const Operation &operation)
+{
+    state.calls++;
+    call(blocks, operation);
+    state.calls--;
+}
+
+void begin(Blocks &blocks)
+{
+    Machine &machine = *Machine::current();
+    machine.be_sole(threads_begin_late); // the others wait
+    if (!program_now->is_first && functions.stats_get != nullptr) functions.stats_get(&state.before);
+    for (const Operation &operation : program_now->before)
+        if (operation.kind == Kind::own && state.heap == nullptr && functions.heap_new != nullptr)
+            state.heap = functions.heap_new();
+    for (const Operation &operation : program_now->before) perform(blocks, operation);
+    machine.be_sole(false);
+    machine.release(&state);
+    state.is_ready = true;
+    machine.wake(&state, kThreadsMax);
+}
+
+// Nothing is live, and all other threads have ended.
+void judge()
+{
+    Machine &machine = *Machine::current();
+    if (functions.purge != nullptr) functions.purge();
+    if (hak_inspect_report report; !state.is_torn && functions.inspect != nullptr && !functions.inspect(&report))
+        machine.fail(fmt::format("hak_inspect: broken at {}: {}", report.address, report.broken_law));
+    if (functions.stats_get == nullptr || state.has_forked || troubles_now->refused > 0) return;
+    hak_stats stats;
+    functions.stats_get(&stats);
+    if (stats.small_bytes != state.before.small_bytes || stats.run_bytes != 0 || stats.huge_count != 0)
+        machine.fail(
+            fmt::format("nothing is live, yet {} bytes are in small blocks ({} before), {} in runs, {} huge blocks",
+                        stats.small_bytes, state.before.small_bytes, stats.run_bytes, stats.huge_count));
+}
+
+void finish(Blocks &blocks)
+{
+    for (unsigned thread = 0; thread < program_now->threads.size(); ++thread) Machine::current()->join(thread);
+    Machine::current()->be_sole(true);
+    if (functions.limit_set != nullptr) {
+        functions.limit_set(SIZE_MAX);
+        functions.limit_soft_set(SIZE_MAX);
+        functions.profile_stop();
+    }
+    for (unsigned slot = 0; slot < Blocks::kSlots; ++slot) {
+        if (!blocks.is_live(slot) || !blocks.hold(slot)) continue;
+        blocks.free(slot);
+        blocks.drop(slot);
+    }
+    if (state.heap != nullptr) functions.heap_destroy(state.heap);
+    judge();
+    // A damaged list or slab shows when it is used again.
+    unsigned slot = 0;
+    for (const Operation &operation : program_now->before) {
+        if (operation.kind > Kind::row || !blocks.hold(slot)) continue;
+        blocks.allocate(slot, operation.bytes);
+        blocks.drop(slot++);
+    }
+}
+
+void run_thread(Blocks &blocks, unsigned self, unsigned threads)
+{
+    Machine &machine = *Machine::current();
+    if (program_now->may_fail()) blocks.allow_null();
+    if (self + 1 == threads) return finish(blocks);
+    if (self == 0) begin(blocks);
+    while (!state.is_ready) machine.wait(&state);
+    machine.acquire(&state);
+    const Program::Thread &thread = program_now->threads[self];
+    if (thread.after != self) machine.join(thread.after);
+    for (const Operation &operation : thread.operations) perform(blocks, operation);
+    state.is_ending[self] = true;
+}
+
+} // namespace
+
+void program_before_run()
+{
+    state = {};
+    troubles_now->begin();
+}
+
+Scenario program_scenario(const Program &program, const Subject &subject)
+{
+    program_now = &program;
+    threads_begin_late = subject.begin_thread == nullptr;
+    functions.find();
+    return {"program", "what one seed draws", run_thread, program.is_first};
+}
+
+} // namespace stress::order
