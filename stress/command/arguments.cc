@@ -142,7 +142,7 @@ void add_shrink(CLI::App &app, Arguments &a)
 void add_compare(CLI::App &app, Arguments &a)
 {
     app.add_option("a", a.allocator, "hakmem, validate, system, or PATH.so")->required();
-    app.add_option("b", a.allocator_b, "the other one")->required();
+    app.add_option("b", a.allocator_b, "the other one (default: system)");
     add_file(app, a, false);
     add_seed(app, a);
     add_strict(app, a);
@@ -259,6 +259,7 @@ Arguments arguments_parse(int argc, char **argv)
     if (command == "capture" && a.allocator.empty()) a.allocator = "system";
     const std::string usual = kSanitized && !kDirect ? "system" : "hakmem";
     if (a.allocator.empty()) a.allocator = usual;
+    if (command == "compare" && a.allocator_b.empty()) a.allocator_b = "system";
     for (const std::string &allocator : {a.allocator, a.allocator_b.empty() ? usual : a.allocator_b})
         if (std::string fault = allocator_fault(allocator); !fault.empty()) return refuse(fault, command);
     a.run = true;
