@@ -53,7 +53,7 @@ function(conform_files directory)
 endfunction()
 
 # conform_canaries(directory): one library for each planted bug, libconform-canary-<name>.so. canary/canary.c lists the
-# bugs; conform_test.cc names the check that must find each.
+# bugs; canary_rows.h names the check that must find each.
 set(CONFORM_CANARIES none malloc_errno ptrdiff_errno held popped calloc_wraps realloc_frees realloc_32_bits reallocarray_wraps usable_null
   no_pvalloc memalign_256 align_again memalign_wraps posix_pointer free_errno free_errno_denied calloc_dirty calloc_last_byte
   late_malloc only_free late_free realloc_null unload stack fork_lock fork_handlers static_tls loader_lock environ environ_exit getrandom mallopt helper
