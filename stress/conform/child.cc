@@ -16,6 +16,7 @@
 #include "conform/calls.h"
 #include "engine/base/clock.h"
 #include "engine/base/libc.h"
+#include "engine/base/progress.h"
 #include "engine/watch/child_start.h"
 #include "engine/watch/notice.h"
 #include "engine/watch/outside.h"
@@ -131,9 +132,21 @@ void see_stuck(const Watcher &watcher, Ending &ending)
     }
 }
 
-// Waits until the child has ended or is stuck. It is not yet reaped, so that its process group is still its own.
-Ending wait_until_end(pid_t child, const WatchLimits &limits)
+// For a person who waits, once a check: a call that may never end.
+void say_that_it_is_long(const Check &check, const Watcher &watcher, const WatchLimits &limits)
 {
+    const std::vector<std::string> in_hand = calls_in_hand(*calls, watcher.processes());
+    write_text(STDERR_FILENO,
+               fmt::format("hakmem-stress: {}{}{}: {:.1f} s of processor time in one call; it has failed if "
+                           "it takes {:.4g} s (six times --deadline)\n",
+                           check.id, in_hand.empty() ? "" : ": ", in_hand.empty() ? "" : in_hand.front(),
+                           watcher.seconds_in_call(), limits.busy_seconds));
+}
+
+// Waits until the child has ended or is stuck. It is not yet reaped, so that its process group is still its own.
+Ending wait_until_end(pid_t child, const Check &check, const WatchLimits &limits)
+{
+    bool said = false;
     Ending ending;
     Watcher watcher(child, limits, [] { return calls_finished(*calls); });
     for (long pause_ns = 50'000;; pause_ns = pause_ns < 5'000'000 ? pause_ns * 2 : pause_ns) {
@@ -145,6 +158,10 @@ Ending wait_until_end(pid_t child, const WatchLimits &limits)
             if (!ending.crashed) see_stuck(watcher, ending);
             else ending.stuck_text = watcher.text(ending.stuck);
             return ending;
+        }
+        if (!said && watcher.seconds_in_call() > limits.idle_seconds) {
+            said = true;
+            say_that_it_is_long(check, watcher, limits);
         }
         const timespec pause{0, pause_ns};
         nanosleep(&pause, nullptr);
@@ -198,7 +215,7 @@ Finding run_once(const Check &check, const Subject &subject, const WatchLimits &
     if (child < 0 || output < 0) return {&check, fail("the runner could not start a child"), 0, {}};
     if (child == 0) child_run(check, subject, output, runner);
     setpgid(child, child); // called by both child and parent, since either may run first
-    Ending ending = wait_until_end(child, limits);
+    Ending ending = wait_until_end(child, check, limits);
     kill(-child, SIGKILL);
     waitpid(child, &ending.status, 0);
     const Verdict verdict = judge(ending, output);

@@ -76,7 +76,7 @@ Stuck Watcher::judge_second(double counted_seconds)
     samples_ = runnable_samples_ = 0;
     counted_seconds_ = 0;
     if (idle_ >= limits_.idle_seconds) return Stuck::Idle;
-    return cpu_seconds_ - cpu_at_progress_ > limits_.busy_seconds ? Stuck::Busy : Stuck::No;
+    return seconds_in_call() > limits_.busy_seconds ? Stuck::Busy : Stuck::No;
 }
 
 Stuck Watcher::look()
@@ -113,7 +113,7 @@ std::string Watcher::text(Stuck stuck) const
     case Stuck::No: return "";
     case Stuck::Idle: return fmt::format("hangs: used no processor time for {:.4g} s", limits_.idle_seconds);
     case Stuck::Busy:
-        return fmt::format("never ends: used {:.0f} s of processor time{}", cpu_seconds_ - cpu_at_progress_,
+        return fmt::format("never ends: used {:.0f} s of processor time{}", seconds_in_call(),
                            progress_ ? " without finishing a call" : "");
     case Stuck::Slow:
         return fmt::format(

@@ -48,6 +48,9 @@ class Watcher {
     // The child and its descendants, as last seen.
     const Processes &processes() const { return processes_; }
 
+    // Processor time since a call of the child ended; where calls are not counted, of the child.
+    double seconds_in_call() const { return cpu_seconds_ - cpu_at_progress_; }
+
     // "used no processor time for 10 s", "used 60 s of processor time in one call", "took 9.1 GiB of memory; the cap is
     // 9.0 GiB, ..." for what look() returned.
     std::string text(Stuck stuck) const;
