@@ -30,7 +30,7 @@ set(VALIDATE_TESTS
     report/report_test.cc
     slab/validate_test.cc slab/trim_law_test.cc
     cache/fork_lock_test.cc cache/fork_step_test.cc cache/gaps_test.cc
-    debug/fault/sealed_test.cc debug/frame_death_test.cc debug/frame_test.cc debug/quarantine_test.cc debug/sweep_test.cc debug/bad_pointer_test.cc debug/trace_test.cc
+    debug/fault/sealed_test.cc debug/frame_death_test.cc debug/frame_law_test.cc debug/frame_test.cc debug/quarantine_test.cc debug/sweep_test.cc debug/bad_pointer_test.cc debug/trace_test.cc
     litmus/quarantine_litmus_test.cc litmus/report_litmus_test.cc)
 # Modules that the last of these loads. The one with delete has the older table of names.
 if(NOT HAKMEM_SANITIZE AND NOT HAKMEM_STATIC_ONLY AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
