@@ -1,6 +1,9 @@
 // quarantine_test.cc: freed blocks wait, how many, in whose ring, and what a write to one is reported as.
 #include "debug/frame_test_support.h"
 
+#include <algorithm>
+#include <set>
+
 extern "C" {
 #include "cache/thread.h"
 #include "debug/describe.h"
@@ -70,6 +73,39 @@ TEST_F(Quarantine, TheQuarantineIsBoundedAndOutlivesItsThread)
     EXPECT_FALSE(quarantine_holds(heap_lookup(block).start));
 }
 
+// What a thread leaves is bounded as for one that has freed little, and is looked at.
+TEST_F(Quarantine, AThreadThatEndsLeavesLittle)
+{
+    SKIP_UNDER_SANITIZER("it reports the write itself");
+    failfast_goes_on_read = 1;
+    std::set<const char *> starts;
+    const size_t size = 10000;
+    testing::internal::CaptureStderr();
+    std::vector<char *> live;
+    test::in_thread([&] {
+        std::vector<char *> freed;
+        for (int i = 0; i < 2000; i++) live.push_back(take(size)), freed.push_back(take(size));
+        for (char *block : freed) {
+            const char *start = heap_lookup(block).start;
+            release(block);
+            starts.insert(start);
+        }
+        const auto wait = std::count_if(starts.begin(), starts.end(), quarantine_holds);
+        EXPECT_GT(wait * size, (size_t)QUARANTINE_BYTES_MIN) << "more than an ended thread may leave";
+        char *last = take(size);
+        starts.insert(heap_lookup(last).start);
+        release(last);
+        last[9] ^= 1;
+    });
+    const std::string said = testing::internal::GetCapturedStderr();
+    const auto left = std::count_if(starts.begin(), starts.end(), quarantine_holds);
+    EXPECT_GT(left, 0);
+    EXPECT_LE(left * size, (size_t)QUARANTINE_BYTES_MIN);
+    EXPECT_NE(said.find("offset 9 of"), said.npos) << "the end of the thread did not look at what it leaves: " << said;
+    for (char *block : live) release(block);
+    failfast_goes_on_read = 0;
+}
+
 // A thread that ends leaves its ring to a later one, also the first ring of all.
 class QuarantineRings : public FrameTest {}; // in a process of its own, which has no ring yet
 
@@ -82,6 +118,7 @@ TEST_F(QuarantineRings, ALaterThreadTakesTheRingOfOneThatEnded)
         return quarantine_holds(start);
     };
     test::in_thread([&] { EXPECT_TRUE(waits()); });
+    quarantine_empty(); // takes that ring, and gives it up
     os_fault_install(1, true);
     while (meta_alloc(64) != nullptr) {} // for another ring
     test::in_thread([&] { EXPECT_TRUE(waits()) << "it finds no ring"; });

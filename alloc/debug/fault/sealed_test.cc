@@ -101,6 +101,43 @@ TEST_F(Sealed, AllButTheEndsIsSealed)
     }
 }
 
+// Each byte at the ends that no page protection covers, and of the frame, is looked at when the block leaves.
+TEST_F(Sealed, TheEndsAreLookedAt)
+{
+    failfast_goes_on_read = 1;
+    framed frame;
+    char *block = take(LARGE);
+    release(block);
+    ASSERT_TRUE(sealed_find(block + LARGE / 2, &frame));
+    const ptrdiff_t size = LARGE, end = frame.start + (ptrdiff_t)frame.bytes - block;
+    sealed_empty();
+    for (ptrdiff_t offset : {(ptrdiff_t)-1, (ptrdiff_t)0, size - 1, size, end - 1}) {
+        block = take(LARGE);
+        release(block);
+        block[offset] ^= 1;
+        testing::internal::CaptureStderr();
+        EXPECT_TRUE(sealed_empty());
+        const std::string said = testing::internal::GetCapturedStderr();
+        EXPECT_NE(said.find("offset " + std::to_string(offset) + " of"), said.npos) << offset << ": " << said;
+    }
+    failfast_goes_on_read = 0;
+}
+
+// A forked child counts what waits anew.
+TEST_F(Sealed, TheBytesAreBoundedInAChildToo)
+{
+    const size_t size = SEALED_BYTES_MAX / 4;
+    char *first = take(size);
+    const size_t fit = SEALED_BYTES_MAX / heap_lookup(first).bytes;
+    release(first);
+    EXPECT_TRUE(test::in_child([&] {
+        for (size_t i = 1; i < fit; i++) release(take(size));
+        EXPECT_TRUE(waits(first));
+        release(take(size));
+        EXPECT_FALSE(waits(first));
+    }));
+}
+
 // If the system refuses to seal a block, it goes to the heap at once.
 TEST_F(Sealed, WhatTheSystemDoesNotSealDoesNotWait)
 {
