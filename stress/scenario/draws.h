@@ -103,7 +103,6 @@ std::uint64_t ops_per_seat(const Setup &setup);
 // `wanted`, or less in a run too short for a seat to get through that many slots `times` times.
 std::uint64_t scaled(const Setup &setup, std::uint64_t wanted, std::uint64_t times, std::uint64_t least);
 
-// A plan in which each seat has slots_per_seat slots of its own. make(seat, first_slot) gives its generator.
 // The stream and the mix of each seat. Checked runs are swarm: each seat lacks some kinds of ops, but all together none.
 struct SeatMix {
     Rng rng;
@@ -111,6 +110,7 @@ struct SeatMix {
 };
 std::vector<SeatMix> swarm_of_seats(const Setup &setup);
 
+// A plan in which each seat has slots_per_seat slots of its own. make(seat, first_slot) gives its generator.
 template <typename Make> Plan plan_of_seats(const Setup &setup, std::size_t slots_per_seat, Make make)
 {
     Plan plan;

@@ -9,17 +9,17 @@ endforeach()
 # The counts are recorded for clang's plain release build; other builds have other counts.
 if(CMAKE_C_COMPILER_ID MATCHES Clang AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT HAKMEM_PGO)
     hakmem_lint(bench_counts Python3::Interpreter ${lint}/counts instructions ${CMAKE_BINARY_DIR})
-    set_tests_properties(lint.bench_counts PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60)
+    set_tests_properties(lint.bench_counts PROPERTIES LABELS "lint;counts" SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60)
     hakmem_lint(bench_few Python3::Interpreter ${lint}/counts instructions ${CMAKE_BINARY_DIR} mixed-1024 bulk-64-1k-random
         remote-free/2)
-    set_tests_properties(lint.bench_few PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+    set_tests_properties(lint.bench_few PROPERTIES LABELS "lint;counts" SKIP_RETURN_CODE 77 TIMEOUT 600)
     hakmem_lint(growth Python3::Interpreter ${lint}/counts growth ${CMAKE_BINARY_DIR})
-    set_tests_properties(lint.growth PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900 COST 50)
+    set_tests_properties(lint.growth PROPERTIES LABELS "lint;counts" SKIP_RETURN_CODE 77 TIMEOUT 900 COST 50)
 endif()
 
 if(TARGET hakmem-ordered) # only with clang, and without a sanitizer
     hakmem_lint(contention Python3::Interpreter ${lint}/counts contention ${CMAKE_BINARY_DIR})
-    set_tests_properties(lint.contention PROPERTIES COST 10)
+    set_tests_properties(lint.contention PROPERTIES LABELS "lint;counts" COST 10)
 endif()
 
 # Runs every row briefly, on the system's malloc and on ours; then the whole command.

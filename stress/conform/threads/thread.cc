@@ -356,10 +356,10 @@ Verdict first_calls_together(const Subject &s)
 {
     for (int round = 0; round < 30; ++round) {
         constexpr int threads = 8;
-        std::atomic<int> waiting{0}, wrong{0};
+        std::atomic<int> arrived{0}, wrong{0};
         auto body = [&] {
-            const int mine = waiting.fetch_add(1);
-            wait_until(waiting, threads);
+            const int mine = arrived.fetch_add(1);
+            wait_until(arrived, threads);
             const std::size_t size = size_of(mine * 7);
             void *block = launder(s.malloc(size));
             if (block == nullptr) ++wrong;
