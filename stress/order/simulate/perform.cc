@@ -72,7 +72,7 @@ void use(Blocks &blocks, const Operation &operation)
 void row(Blocks &blocks, const Operation &operation)
 {
     for (std::size_t i = 0; i < operation.more; ++i)
-        use(blocks, {Kind::use, static_cast<unsigned>((operation.slot + i) % Blocks::kSlots), operation.bytes});
+        use(blocks, {Kind::use, operation.slot + static_cast<unsigned>(i), operation.bytes});
 }
 
 void own_new(std::size_t bytes)
@@ -152,9 +152,7 @@ void begin(Blocks &blocks)
     Machine &machine = *Machine::current();
     machine.be_sole(threads_begin_late); // the others wait
     if (!program_now->is_first && functions.stats_get != nullptr) functions.stats_get(&state.before);
-    for (const Operation &operation : program_now->before)
-        if (operation.kind == Kind::own && state.heap == nullptr && functions.heap_new != nullptr)
-            state.heap = functions.heap_new();
+    if (program_now->has_heap && functions.heap_new != nullptr) state.heap = functions.heap_new();
     for (const Operation &operation : program_now->before) perform(blocks, operation);
     machine.be_sole(false);
     machine.release(&state);
@@ -162,13 +160,20 @@ void begin(Blocks &blocks)
     machine.wake(&state, kThreadsMax);
 }
 
-// Nothing is live, and all other threads have ended.
+// All other threads have ended.
+void judge_laws()
+{
+    if (state.is_torn || functions.inspect == nullptr) return;
+    if (hak_inspect_report report; !functions.inspect(&report))
+        Machine::current()->fail(fmt::format("hak_inspect: broken at {}: {}", report.address, report.broken_law));
+}
+
+// Nothing is live besides.
 void judge()
 {
     Machine &machine = *Machine::current();
     if (functions.purge != nullptr) functions.purge();
-    if (hak_inspect_report report; !state.is_torn && functions.inspect != nullptr && !functions.inspect(&report))
-        machine.fail(fmt::format("hak_inspect: broken at {}: {}", report.address, report.broken_law));
+    judge_laws();
     if (functions.stats_get == nullptr || state.has_forked || troubles_now->refused > 0) return;
     hak_stats stats;
     functions.stats_get(&stats);
@@ -182,6 +187,7 @@ void finish(Blocks &blocks)
 {
     for (unsigned thread = 0; thread < program_now->threads.size(); ++thread) Machine::current()->join(thread);
     Machine::current()->be_sole(true);
+    judge_laws();
     if (functions.limit_set != nullptr) {
         functions.limit_set(SIZE_MAX);
         functions.limit_soft_set(SIZE_MAX);

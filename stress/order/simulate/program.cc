@@ -61,7 +61,7 @@ class Draw {
 // Few sizes for each program, so that its threads meet in the same slabs.
 std::vector<std::size_t> sizes_draw(Draw &draw)
 {
-    std::vector<std::size_t> sizes(1 + draw.below(3));
+    std::vector<std::size_t> sizes(draw.one_in(2) ? 1 : 2 + draw.below(2));
     for (std::size_t &size : sizes) {
         switch (draw.below(8)) {
         case 0:
@@ -124,12 +124,17 @@ Program program_draw(std::uint64_t seed)
     std::vector<Kind> kinds; // swarm: each program has few
     for (const Word &word : kWords)
         if (word.kind != Kind::use && draw.one_in(4)) kinds.push_back(word.kind);
-    const unsigned slots = draw.one_in(4) ? 24 : 2 + static_cast<unsigned>(draw.below(5));
-    const auto operation = [&](bool is_before) {
-        Operation drawn{Kind::use, static_cast<unsigned>(draw.below(slots)), sizes[draw.below(sizes.size())]};
-        if (!kinds.empty() && draw.one_in(3)) drawn.kind = kinds[draw.below(kinds.size())];
+    program.has_heap =
+        std::any_of(kinds.begin(), kinds.end(), [](Kind kind) { return kind == Kind::own || kind == Kind::own_limit; });
+    const bool has_many = draw.one_in(4);
+    if (has_many) kinds.push_back(Kind::row);
+    const unsigned slots = has_many ? 24 : 2 + static_cast<unsigned>(draw.below(5));
+    const auto operation = [&](bool is_before, Kind wanted = Kind::use) {
+        Operation drawn{wanted, static_cast<unsigned>(draw.below(slots)), sizes[draw.below(sizes.size())]};
+        if (wanted == Kind::use && !kinds.empty() && draw.one_in(2)) drawn.kind = kinds[draw.below(kinds.size())];
+        if (drawn.kind == Kind::resize) drawn.bytes = drawn.bytes * draw.of<std::size_t>({1, 2, 4}) / 2;
         if (drawn.kind == Kind::aligned) drawn.more = draw.of<std::size_t>({64, 4096, 65536, 4 * kMiB});
-        if (drawn.kind == Kind::row) drawn.more = 2 + draw.below(slots - 1);
+        if (drawn.kind == Kind::row) drawn.more = 1 + draw.below(slots - drawn.slot);
         if (is_before && drawn.kind == Kind::fork) drawn.kind = Kind::use;
         if (drawn.kind == Kind::jump) drawn.bytes = draw.of<std::size_t>({1, 100, 10000, 3600000});
         if (drawn.kind == Kind::own_limit) drawn.bytes = draw.of<std::size_t>({0, kMiB, SIZE_MAX});
@@ -138,13 +143,20 @@ Program program_draw(std::uint64_t seed)
         if (drawn.kind == Kind::profile) drawn.bytes = draw.of<std::size_t>({1, 16, 4096});
         return drawn;
     };
+    for (const Kind kind : {Kind::own_limit, Kind::limit, Kind::limit_soft, Kind::profile}) // what all else meets
+        if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end() && draw.one_in(2))
+            program.before.push_back(operation(true, kind));
+    if (draw.one_in(2))
+        for (unsigned slot = 0; slot < slots; ++slot)
+            program.before.push_back(
+                {program.has_heap && draw.one_in(2) ? Kind::own : Kind::use, slot, sizes[draw.below(sizes.size())]});
     const std::size_t before = draw.below(8);
     for (std::size_t i = 0; i < before; ++i) program.before.push_back(operation(true));
     program.threads.resize(2 + draw.below(draw.one_in(3) ? kThreadsDrawn - 1 : 2));
     for (unsigned i = 0; i < program.threads.size(); ++i) {
         Program::Thread &thread = program.threads[i];
         thread.after = i > 1 && draw.one_in(2) ? static_cast<unsigned>(draw.below(i)) : i;
-        const std::size_t count = 1 + draw.below(6);
+        const std::size_t count = i == 0 && draw.one_in(3) ? 0 : 1 + draw.below(6); // 0: its blocks outlive it
         for (std::size_t k = 0; k < count; ++k) thread.operations.push_back(operation(false));
     }
     return program;
@@ -171,6 +183,7 @@ std::string program_text(const Program &program)
 {
     const Troubles &troubles = program.troubles;
     std::string text = fmt::format("  program {}{}:", program.seed, program.is_first ? ", first calls" : "");
+    if (program.has_heap) text += " a heap of its own;";
     for (const auto &[name, value] : program.environment) text += fmt::format(" {}={}", name, value);
     if (troubles.first != 0)
         text += fmt::format(" refused: call {}, then one in {}, of kinds {:#x};", troubles.first, troubles.every,

@@ -47,6 +47,7 @@ struct Program {
     std::vector<Operation> before; // what the first thread does before the others may begin
     Troubles troubles;
     Bounds bounds;
+    bool has_heap = false; // of its own, if the malloc has such heaps
     bool is_first = false; // the first calls of the process are the program's
     std::vector<std::pair<std::string, std::string>> environment;
 
