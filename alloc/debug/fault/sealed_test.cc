@@ -123,7 +123,7 @@ TEST_F(Sealed, TheEndsAreLookedAt)
     failfast_goes_on_read = 0;
 }
 
-// A forked child counts what waits anew.
+// A forked child counts what waits again.
 TEST_F(Sealed, TheBytesAreBoundedInAChildToo)
 {
     const size_t size = SEALED_BYTES_MAX / 4;
