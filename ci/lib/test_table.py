@@ -1,4 +1,4 @@
-"""usage: test_table.py [--slow] ROOT TREE...
+"""usage: test_table.py [--slow | --brief] ROOT TREE...
 
 Prints the table of ci/test from build/TREE/junit.xml (by ctest) and build/TREE/ci-status (by ci/test: what went wrong
 outside of a test). Counts a tree without a result as one failure. Exit status 1 if anything failed.
@@ -8,6 +8,7 @@ otherwise it counts as passed, and its skipped parts are counted and listed sepa
 can know, and the test counts as failed.
 
 --slow: lists the tests that take more than SLOW_SECONDS without a reason in ci/tiers.
+--brief: skips within tests that passed are listed in build/TREE/skips.txt, and one line says how many there are.
 """
 
 import pathlib
@@ -102,10 +103,21 @@ class Tree:
         return self.passed + len(self.failed) + self.skips()
 
 
-def tell_skips(what, skipped):
+def tell_skips(what, skipped, out=sys.stdout):
     for text, names in sorted(skipped.items()):
-        print(f"{what}, {len(names)}: {text}")
-        print(f"    {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}")
+        print(f"{what}, {len(names)}: {text}", file=out)
+        print(f"    {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}", file=out)
+
+
+def tell_skips_within(root, tree, brief):
+    what = f"skipped within a suite of {tree.name}"
+    if not brief or not tree.within:
+        tell_skips(what, tree.within)
+        return
+    file = f"build/{tree.name}/skips.txt"
+    with (root / file).open("w", encoding="utf-8") as out:
+        tell_skips(what, tree.within, out)
+    print(f"{what}, {tree.skips_within()}: see the reasons in {file}")
 
 
 def tell_slow(trees):
@@ -120,9 +132,9 @@ def tell_slow(trees):
 
 def main():
     arguments = sys.argv[1:]
-    slow = arguments[0] == "--slow"
-    root = pathlib.Path(arguments[slow])
-    trees = [Tree(root, name) for name in arguments[1 + slow :]]
+    option = arguments.pop(0) if arguments[0] in ("--slow", "--brief") else ""
+    root = pathlib.Path(arguments[0])
+    trees = [Tree(root, name) for name in arguments[1:]]
     none_ran = all(tree.run() == 0 for tree in trees)
     print()
     print(f"{'tree':12} {'run':>5} {'passed':>7} {'failed':>7} {'skipped':>8} {'within':>7} {'seconds':>8}  logs")
@@ -134,8 +146,8 @@ def main():
         )
     for tree in trees:
         tell_skips(f"skipped in {tree.name}", tree.skipped)
-        tell_skips(f"skipped within a suite of {tree.name}", tree.within)
-    if slow:
+        tell_skips_within(root, tree, option == "--brief")
+    if option == "--slow":
         tell_slow(trees)
     for tree in trees:
         for text in tree.failed:

@@ -89,14 +89,14 @@ def options():
     return re.search(r"--test-output-size-passed \d+", text)[0].split()
 
 
-def table(root, keep):
+def table(root, keep, *more):
     """Runs the tests with ctest; returns (exit status, the table in short)."""
     folder = root / "build" / "toy"
     subprocess.run(
         ["ctest", "--test-dir", folder, "--output-junit", folder / "junit.xml", *keep], capture_output=True, check=False
     )
     done = subprocess.run(
-        [sys.executable, "-B", HERE / "test_table.py", root, "toy"], capture_output=True, text=True, check=False
+        [sys.executable, "-B", HERE / "test_table.py", *more, root, "toy"], capture_output=True, text=True, check=False
     )
     text = re.sub(r" \d+\.\d ", " ", done.stdout + done.stderr)
     text = re.sub(r"\n    ", " | ", text)
@@ -119,6 +119,15 @@ def main():
         status, text = table(root, options())
         if (status, text) != (1, EXPECTED):
             problems.append(f"exit status {status}, expected\n{EXPECTED}and got\n{text}")
+        status, text = table(root, options(), "--brief")
+        within = [line for line in EXPECTED.splitlines(True) if line.startswith("skipped within ")]
+        brief = EXPECTED.replace(
+            "".join(within), "skipped within a suite of toy, NUMBER: see the reasons in build/toy/skips.txt\n"
+        )
+        text = re.sub(r"(of toy, )\d+(: see)", r"\1NUMBER\2", text)
+        kept = (folder / "skips.txt").read_text(encoding="utf-8").replace("\n    ", " | ").splitlines(True)
+        if (status, text, kept) != (1, brief, within):
+            problems.append(f"--brief: exit status {status}, expected\n{brief}and got\n{text}with {kept}")
         status, text = table(root, ["--test-output-size-passed", "100000"])
         cut = "FAILED in toy: long: passed, but its output was cut at 100000 bytes, so what it skipped is not known"
         if status != 1 or cut not in text or "7 passed, 3 failed" not in text:
