@@ -301,7 +301,7 @@ TEST_F(Succession, ASuccessorThatFreesFirstTakesThatHeap)
         EXPECT_EQ(tcache_self()->heap->owner.id, predecessor);
         hak_free(block);
         for (size_t i = 1; i < blocks.size(); i++) hak_free(blocks[i]);
-        EXPECT_FALSE(tcache_self()->heap->staging.used) << "the blocks were not local";
+        EXPECT_FALSE(tcache_self()->heap->staging.held_count != 0) << "the blocks were not local";
     });
 }
 

@@ -106,6 +106,41 @@ static HAK_NOINLINE void stage_post_full(struct staging *staging, struct stage *
     stage_post(staging, stage);
 }
 
+/* Posts one of the stages that are held. */
+static void stage_give_way(struct staging *staging)
+{
+    uint32_t word = staging->next / 64;
+    uint64_t held = staging->held[word] & ~0ull << staging->next % 64;
+    while (held == 0) held = staging->held[word = (word + 1) % (STAGES / 64)];
+    const uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(held);
+    stage_post(staging, &staging->stages[index]);
+    staging->held[word] &= ~(1ull << index % 64); /* last: a child that is forked before posts the stage */
+    staging->held_count--;
+    staging->next = (index + 1) % STAGES;
+}
+
+/* How many stages are held with this one. */
+HAK_INLINE uint64_t held_with(const struct staging *staging, uint32_t index)
+{
+    return staging->held_count + (~staging->held[index / 64] >> index % 64 & 1);
+}
+
+/* If heaps become more, the stages become fewer in small steps. */
+static HAK_NOINLINE void stages_make_room(struct staging *staging, uint32_t index)
+{
+    enum { GIVE_WAY_MAX = 2 };
+    const uint32_t most = sizeclass_clamp(STAGES_ALL_MAX / owner_count(), 1, STAGES);
+    for (int i = 0; i < GIVE_WAY_MAX && held_with(staging, index) > most; i++) stage_give_way(staging);
+}
+
+/* The stage has no blocks, and is about to have one. All threads share STAGES_ALL_MAX. */
+HAK_INLINE void stage_hold(struct staging *staging, uint32_t index)
+{
+    if (HAK_UNLIKELY(held_with(staging, index) * owner_count() > STAGES_ALL_MAX)) stages_make_room(staging, index);
+    staging->held_count = (uint32_t)held_with(staging, index);
+    staging->held[index / 64] |= 1ull << index % 64;
+}
+
 /* The first block of a page. What another page has staged here is posted. */
 static HAK_NOINLINE void stage_begin(struct staging *staging, struct stage *stage, struct block *block,
                                      uint32_t class_index)
@@ -115,7 +150,7 @@ static HAK_NOINLINE void stage_begin(struct staging *staging, struct stage *stag
     stage->count_max = sizeclass_stage_blocks(class_index);
     stage->head = NULL;
     stage->tail = block;
-    staging->used = true;
+    stage_hold(staging, (uint32_t)(stage - staging->stages));
     stage_push(stage, block);
     if (stage->count >= stage->count_max) stage_post(staging, stage);
 }
@@ -135,9 +170,8 @@ void remote_stage(struct staging *staging, struct block *block, uint32_t class_i
 
 void remote_post_all(struct staging *staging)
 {
-    if (!staging->used) return; /* so that a thread's end need not read the whole table */
-    for (uint32_t i = 0; i < STAGES; i++) stage_post(staging, &staging->stages[i]);
-    staging->used = false; /* last: a child that is forked before posts the rest */
+    staging->next = 0;
+    while (staging->held_count != 0) stage_give_way(staging);
 }
 
 static _Atomic(uint32_t) heapless_posts; /* threads in remote_post_one. Relaxed: only a forked child asks */
@@ -257,17 +291,25 @@ void remote_forget_pending(struct owner *owner)
     if (remote_is_pending(owner)) atomic_store_explicit(&owner->pending, NULL, memory_order_relaxed);
 }
 
+static void stage_recount(struct stage *stage)
+{
+    if (stage->count == 0) return;
+    const struct block *block = stage->head;
+    for (uint32_t counted = 1; counted < stage->count && block != stage->tail; counted++)
+        block = link_get(&block->next);
+    if (block != stage->tail) stage->count++;
+}
+
 void remote_recount(struct staging *staging)
 {
-    if (!staging->used) return;
-    for (uint32_t i = 0; i < STAGES; i++) {
-        struct stage *stage = &staging->stages[i];
-        if (stage->count == 0) continue;
-        const struct block *block = stage->head;
-        for (uint32_t counted = 1; counted < stage->count && block != stage->tail; counted++)
-            block = link_get(&block->next);
-        if (block != stage->tail) stage->count++;
+    uint32_t held_count = 0;
+    for (uint32_t word = 0; word < STAGES / 64; word++) {
+        for (uint64_t held = staging->held[word]; held != 0; held &= held - 1) {
+            stage_recount(&staging->stages[word * 64 + (uint32_t)__builtin_ctzll(held)]);
+            held_count++;
+        }
     }
+    if (staging->held_count != held_count) staging->held_count = held_count;
 }
 
 void remote_requeue(struct slab *slab)

@@ -28,16 +28,19 @@ struct stage {
 };
 
 struct staging {
-    bool used; /* something was staged since the last remote_post_all */
     bool posts; /* the thread posts a stage: a slab may have blocks and be on no queue, as a forked child must know */
+    uint32_t held_count;
+    uint32_t next; /* the stage that gives way to the next one is the first held one from here on */
+    uint64_t held[STAGES / 64]; /* a bit for each stage that may have blocks: held_count of them */
     struct stage stages[STAGES];
 };
 
-/* Stages one block of another owner's slab. Posts a stage that is full, or that another page needs. Only the thread
- * that holds the staging table may call it. */
+/* Stages one block of another owner's slab. Posts a stage that is full, or that another page needs. What a sleeping thread has
+ * staged nobody else can take. So all threads share STAGES_ALL_MAX, and beside many heaps a stage that begins posts others.
+ * Only the thread that holds the staging table may call it. */
 void remote_stage(struct staging *staging, struct block *block, uint32_t class_index);
 
-/* Posts every stage. */
+/* Posts every stage. Costs nothing if none is held. */
 void remote_post_all(struct staging *staging);
 
 /* Posts count blocks of one slab, linked from head to tail. If the slab's owner is

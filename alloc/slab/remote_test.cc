@@ -255,6 +255,31 @@ TEST_F(Remote, AStageWantedForAnotherPageIsPosted)
     remote_drain(own);
 }
 
+// All threads share STAGES_ALL_MAX, also when heaps come while a thread's table is full.
+TEST_F(Remote, BesideManyHeapsAThreadHoldsFewStages)
+{
+    EXPECT_TRUE(test::in_child([this] {
+        const uint32_t c = sizeclass_of(1024), shared_by = STAGES_ALL_MAX / STAGES;
+        std::vector<std::vector<block *>> slabs;
+        for (int i = 0; i < 2 * STAGES; i++) slabs.push_back(make_full(c));
+        const auto stage_in = [&](size_t first_slab, size_t block) {
+            for (size_t i = first_slab; i < first_slab + STAGES; i++) remote_stage(&table, slabs[i][block], c);
+            return std::count_if(table.stages, table.stages + STAGES, [](const stage &each) { return each.count > 0; });
+        };
+        size_t block = 0;
+        const uint32_t all = STAGES_ALL_MAX;
+        for (uint32_t heaps : {shared_by - 1, shared_by, shared_by + 1, all / 2, all, all + 1}) {
+            stage_in(0, block++);
+            while (owner_count() < heaps) ASSERT_TRUE(owner_register(own));
+            const long most = std::clamp(all / owner_count(), 1u, (uint32_t)STAGES);
+            EXPECT_LE(stage_in(STAGES, block++), most) << owner_count() << " heaps";
+            remote_post_all(&table);
+            EXPECT_GE(stage_in(0, block++), std::min(most, STAGES / 2l)) << "posted early: " << heaps << " heaps";
+            remote_post_all(&table);
+        }
+    }));
+}
+
 TEST_F(Remote, AnOrphansSlabsAreDrainedByWhoPosts)
 {
     uint32_t c = sizeclass_of(1024);
