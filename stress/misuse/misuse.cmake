@@ -131,6 +131,7 @@ set(MISUSES
   "write_after_free|write_after_free 100 50 thread-end|2|stays"
   "write_after_free|write_after_free 100 50 ended|2|stays"
   "write_after_free|write_after_free 100 50 exit|2|"
+  "write_after_free|write_after_free 200000 199999 exit|2|"
   "write_after_free|write_after_free 100 50 sleeper|2|"
   "write_after_free|write_after_free 100000 100 exit|2|"
   "write_after_free|write_after_free 100000 99999 trim|2|stays"
