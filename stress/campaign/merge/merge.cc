@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -93,9 +93,9 @@ class Merger {
 
     Merged finish()
     {
-        for (auto &[key, joined] : joined_) merged_.failures.push_back(std::move(joined));
-        std::stable_sort(merged_.failures.begin(), merged_.failures.end(),
-                         [](const Joined &a, const Joined &b) { return a.runs > b.runs; });
+        std::multimap<std::uint64_t, Joined *, std::greater<>> most_runs_first;
+        for (auto &[key, joined] : joined_) most_runs_first.emplace(joined.runs, &joined);
+        for (auto &[runs, joined] : most_runs_first) merged_.failures.push_back(std::move(*joined));
         return std::move(merged_);
     }
 

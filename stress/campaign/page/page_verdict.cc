@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <utility>
 
 #include "campaign/command_words.h"
 #include "campaign/page/html.h"
@@ -94,9 +98,13 @@ void add_broken(std::vector<Broken> &all, const std::string &what, const std::st
 // The most names first, and how much memory is held last: a block that overlaps says more.
 void sort_broken(std::vector<Broken> &all)
 {
-    std::stable_sort(all.begin(), all.end(), [](const Broken &a, const Broken &b) {
-        return std::make_pair(a.is_memory, b.names.size()) < std::make_pair(b.is_memory, a.names.size());
-    });
+    std::multimap<std::pair<bool, std::ptrdiff_t>, Broken> sorted;
+    for (Broken &each : all) {
+        const std::pair place(each.is_memory, -std::ssize(each.names));
+        sorted.emplace(place, std::move(each));
+    }
+    all.clear();
+    for (auto &[place, each] : sorted) all.push_back(std::move(each));
 }
 
 // The rules of the suite that runs of this malloc broke, each with its scenarios.
