@@ -141,6 +141,7 @@ OVERRIDE struct mallinfo mallinfo(void)
     };
 }
 
+/* The last four elements are those of glibc that programs look for: bytes that are free, in mappings of their own, and in all. */
 OVERRIDE int malloc_info(int options, FILE *stream)
 {
     if (options != 0) {
@@ -149,18 +150,24 @@ OVERRIDE int malloc_info(int options, FILE *stream)
     }
     struct hak_stats stats;
     hak_stats_get(&stats);
-    int written = fprintf(stream,
-                          "<malloc version=\"hakmem-1\">\n"
-                          "<heap count=\"%zu\" orphans=\"%zu\"/>\n"
-                          "<reserved size=\"%zu\"/>\n"
-                          "<slabs size=\"%zu\" used=\"%zu\" cached=\"%zu\"/>\n"
-                          "<runs size=\"%zu\"/>\n"
-                          "<huge size=\"%zu\" cached=\"%zu\"/>\n"
-                          "<dirty size=\"%zu\"/>\n"
-                          "</malloc>\n",
-                          stats.heap_count, stats.orphan_count, stats.reserved_bytes, stats.slab_bytes,
-                          stats.small_bytes, stats.small_cached_bytes, stats.run_bytes, stats.huge_bytes,
-                          stats.huge_cached_bytes, stats.dirty_bytes);
+    const struct mallinfo2 info = mallinfo2();
+    int written =
+        fprintf(stream,
+                "<malloc version=\"hakmem-1\">\n"
+                "<heap count=\"%zu\" orphans=\"%zu\"/>\n"
+                "<reserved size=\"%zu\"/>\n"
+                "<slabs size=\"%zu\" used=\"%zu\" cached=\"%zu\"/>\n"
+                "<runs size=\"%zu\"/>\n"
+                "<huge size=\"%zu\" cached=\"%zu\"/>\n"
+                "<dirty size=\"%zu\"/>\n"
+                "<total type=\"fast\" count=\"0\" size=\"0\"/>\n"
+                "<total type=\"rest\" count=\"0\" size=\"%zu\"/>\n"
+                "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n"
+                "<system type=\"current\" size=\"%zu\"/>\n"
+                "</malloc>\n",
+                stats.heap_count, stats.orphan_count, stats.reserved_bytes, stats.slab_bytes, stats.small_bytes,
+                stats.small_cached_bytes, stats.run_bytes, stats.huge_bytes, stats.huge_cached_bytes, stats.dirty_bytes,
+                info.fordblks, info.hblks, info.hblkhd, info.arena);
     return written < 0 ? -1 : 0;
 }
 

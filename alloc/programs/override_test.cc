@@ -221,6 +221,33 @@ TEST(Override, MallocInfoIsWellFormed)
     EXPECT_NE(malloc_info(1, stdout), 0) << "no options are known";
 }
 
+// Programs read these of glibc's elements: the last of each is that of the whole.
+TEST(Override, MallocInfoHasTheTotals)
+{
+    const auto figure = [](const char *element, const char *attribute) -> size_t {
+        char *text = nullptr;
+        size_t length = 0;
+        FILE *stream = open_memstream(&text, &length);
+        EXPECT_EQ(malloc_info(0, stream), 0);
+        fclose(stream);
+        const std::string info(text, length);
+        free(text);
+        const size_t at = info.rfind(element);
+        EXPECT_NE(at, std::string::npos) << element << " is not in:\n" << info;
+        if (at == std::string::npos) return 0;
+        return strtoull(&info[info.find(attribute, at) + strlen(attribute)], nullptr, 10);
+    };
+    constexpr size_t COUNT = 3, BYTES = 48u << 20;
+    const size_t count = figure("<total type=\"mmap\"", "count=\""), bytes = figure("<total type=\"mmap\"", "size=\"");
+    void *volatile blocks[COUNT];
+    for (auto &block : blocks) block = malloc(BYTES);
+    EXPECT_EQ(figure("<total type=\"mmap\"", "count=\""), count + COUNT);
+    EXPECT_GE(figure("<total type=\"mmap\"", "size=\""), bytes + COUNT * BYTES);
+    for (auto &block : blocks) free(block);
+    EXPECT_EQ(figure("<total type=\"fast\"", "size=\"") % 16, 0u);
+    EXPECT_GE(figure("<system type=\"current\"", "size=\""), figure("<total type=\"rest\"", "size=\""));
+}
+
 // --- libc's own use ----------------------------------------------------------------------------------
 
 TEST(OverrideThreads, LibcFreesAfterTheThreadsEnd)
