@@ -58,17 +58,27 @@ static _Unwind_Reason_Code walk_on(struct _Unwind_Context *context, void *of)
     return _URC_NO_REASON;
 }
 
-void os_unwind_start(void)
+struct os_unwinder os_unwind_find(void)
 {
+    struct os_unwinder found = {NULL, NULL, NULL, NULL};
     void *first[2];
     os_backtrace(first, 2);
     void *library = dlopen != NULL && dlsym != NULL ? dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    if (library == NULL || unwind_all != NULL) return;
-    unwind_ip = (__typeof__(unwind_ip))dlsym(library, "_Unwind_GetIP");
-    unwind_cfa = (__typeof__(unwind_cfa))dlsym(library, "_Unwind_GetCFA");
-    unwind_register = (__typeof__(unwind_register))dlsym(library, "_Unwind_GetGR");
-    if (unwind_ip == NULL || unwind_cfa == NULL || unwind_register == NULL) return;
-    unwind_all = (__typeof__(unwind_all))dlsym(library, "_Unwind_Backtrace");
+    if (library == NULL) return found;
+    found.ip = dlsym(library, "_Unwind_GetIP");
+    found.cfa = dlsym(library, "_Unwind_GetCFA");
+    found.reg = dlsym(library, "_Unwind_GetGR");
+    if (found.ip != NULL && found.cfa != NULL && found.reg != NULL) found.walk = dlsym(library, "_Unwind_Backtrace");
+    return found;
+}
+
+void os_unwind_start(const struct os_unwinder *found)
+{
+    if (found->walk == NULL || unwind_all != NULL) return;
+    unwind_ip = (__typeof__(unwind_ip))found->ip;
+    unwind_cfa = (__typeof__(unwind_cfa))found->cfa;
+    unwind_register = (__typeof__(unwind_register))found->reg;
+    unwind_all = (__typeof__(unwind_all))found->walk;
 }
 
 HAK_NOINLINE size_t os_unwind(struct os_frame *frames, size_t count_max)
@@ -81,10 +91,16 @@ HAK_NOINLINE size_t os_unwind(struct os_frame *frames, size_t count_max)
 
 #else
 
-void os_unwind_start(void)
+struct os_unwinder os_unwind_find(void)
 {
     void *first[2];
     os_backtrace(first, 2);
+    return (struct os_unwinder){NULL, NULL, NULL, NULL};
+}
+
+void os_unwind_start(const struct os_unwinder *found)
+{
+    (void)found;
 }
 
 HAK_NOINLINE size_t os_unwind(struct os_frame *frames, size_t count_max)

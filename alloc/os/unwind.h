@@ -16,8 +16,17 @@ struct os_frame {
     uintptr_t frame_pointer; /* what the register holds there */
 };
 
-/* Finds the unwinder, which may allocate: once, before the first call of os_unwind. */
-void os_unwind_start(void);
+/* The functions that walk a stack; NULL: the unwinder is not known. */
+struct os_unwinder {
+    void *walk, *ip, *cfa, *reg;
+};
+
+/* Finds the unwinder, which may allocate, and takes libc's locks: call it under no lock. */
+struct os_unwinder os_unwind_find(void);
+
+/* The first one that is known is used from now on. A lock of the caller's orders its calls, and all that calls os_unwind
+ * comes after one. */
+void os_unwind_start(const struct os_unwinder *found);
 
 /* Writes this function's caller and its callers, the innermost first; at most count_max of them, which is at most
  * OS_UNWIND_FRAMES_MAX. Returns how many. May fault where the stack is broken. */

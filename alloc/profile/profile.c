@@ -359,9 +359,10 @@ int profile_start(uint64_t mean_bytes, uint64_t new_seed)
 {
     if (!PROFILES) return ENOTSUP;
     int saved = errno;
-    os_unwind_start();
+    const struct os_unwinder unwinder = os_unwind_find();
     modules_start();
     lock_acquire(LOCK_PROFILE);
+    os_unwind_start(&unwinder);
     bool is_ready = tables_make();
     if (is_ready) {
         uint64_t within = mean_bytes < 1                        ? 1

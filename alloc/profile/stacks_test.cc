@@ -145,7 +145,8 @@ class Stacks : public testing::Test {
     void SetUp() override
     {
         if (SANITIZED) GTEST_SKIP() << "builds with a sanitizer do not profile";
-        os_unwind_start();
+        const os_unwinder found = os_unwind_find();
+        os_unwind_start(&found);
         os_frame frame;
         ASSERT_EQ(os_unwind(&frame, 1), 1u);
         if (frame.stack_pointer == 0) {
@@ -168,7 +169,8 @@ TEST_F(Unwind, BothUnwindersFindTheSame)
     size_t counts[2];
     for (int i = 0; i < 2; i++) {
         counts[i] = os_unwind(frames[i], 8);
-        os_unwind_start();
+        const os_unwinder found = os_unwind_find();
+        os_unwind_start(&found);
     }
     EXPECT_GE(counts[0], 1u);
     ASSERT_EQ(counts[0], counts[1]);
