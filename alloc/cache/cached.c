@@ -21,7 +21,7 @@ static size_t list_bytes(const struct heap *heap, struct block *list, uint32_t c
 static size_t parked_bytes(const struct heap *heap, uint32_t class_index)
 {
     size_t bytes = 0;
-    uint32_t count = heap->parking[class_index].count;
+    uint32_t count = parking_count(&heap->parking[class_index]);
     struct block *list = heap->parking[class_index].magazines;
     for (; count > 0 && list != NULL; count--) {
         size_t of_list = list_bytes(heap, list, class_index);

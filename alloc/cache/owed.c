@@ -9,20 +9,20 @@
 
 static void flush_class_begin(struct heap *heap, uint32_t class_index)
 {
-    while (class_index < CLASS_COUNT && heap->parking[class_index].count == 0) class_index++;
+    while (class_index < CLASS_COUNT && parking_count(&heap->parking[class_index]) == 0) class_index++;
     if (class_index == CLASS_COUNT) {
         heap->flush_class = 0;
         slab_release_empty(&heap->owner);
         return;
     }
     heap->flush_class = (uint8_t)class_index;
-    heap->flush_lists = heap->parking[class_index].count;
+    heap->flush_lists = parking_count(&heap->parking[class_index]);
 }
 
 void heap_flush_begin(struct heap *heap)
 {
     heap->flush_class = 1;
-    heap->flush_lists = heap->parking[1].count; /* if there is none, the first step finds out */
+    heap->flush_lists = parking_count(&heap->parking[1]); /* if there is none, the first step finds out */
 }
 
 void tcache_flush_begin(struct tcache *tcache)

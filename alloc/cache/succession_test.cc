@@ -50,7 +50,7 @@ TEST_F(Succession, WhatTheDeadHadCachedWaitsForTheNextOne)
         std::vector<void *> blocks;
         for (int i = 0; i < 600; i++) blocks.push_back(hak_malloc(200));
         for (void *block : blocks) hak_free(block);
-        ASSERT_GT(tcache_self()->heap->parking[sizeclass_of(200)].count, 0);
+        ASSERT_GT(parking_count(&tcache_self()->heap->parking[sizeclass_of(200)]), 0);
         parked = tcache_self()->heap->parking[sizeclass_of(200)].magazines;
     });
     test::in_thread([&] {

@@ -19,11 +19,16 @@ HAK_TLS struct tcache tcache_of_thread;
 
 /* --- magazines ------------------------------------------------------------------------------------ */
 
+static void count_add(struct parking *parking, int more)
+{
+    atomic_store_explicit(&parking->count, (uint8_t)(parking_count(parking) + more), memory_order_relaxed);
+}
+
 void magazine_push(struct heap *heap, struct block *list, uint32_t class_index)
 {
     link_set(&list->next_magazine, heap->parking[class_index].magazines);
     heap->parking[class_index].magazines = list;
-    heap->parking[class_index].count++;
+    count_add(&heap->parking[class_index], 1);
     heap->parked++;
 }
 
@@ -32,7 +37,7 @@ struct block *magazine_pop(struct heap *heap, uint32_t class_index)
     struct block *list = heap->parking[class_index].magazines;
     if (list == NULL) return NULL;
     heap->parking[class_index].magazines = link_get(&list->next_magazine);
-    heap->parking[class_index].count--;
+    count_add(&heap->parking[class_index], -1);
     heap->parked--;
     return list;
 }
@@ -157,7 +162,7 @@ void *tcache_refill(struct tcache *tcache, uint32_t class_index)
 /* The limit shrinks with the heap, so that what a burst left in the caches of many classes does not stay for good. */
 bool heap_has_room(const struct heap *heap, uint32_t class_index)
 {
-    return heap->parking[class_index].count < heap->parking[class_index].count_max &&
+    return parking_count(&heap->parking[class_index]) < heap->parking[class_index].count_max &&
            credit_is_paid(heap, class_index) &&
            heap->parked < PARKED_MIN + (owner_used_bytes(&heap->owner) >> PARKED_SHARE_LOG2);
 }
@@ -344,7 +349,7 @@ void heap_magazines_give_back(struct heap *heap)
 {
     struct block *list;
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
-        uint32_t count = heap->parking[class_index].count;
+        uint32_t count = parking_count(&heap->parking[class_index]);
         if (count != 0) heap->parking[class_index].gave_back = true;
         while ((list = magazine_pop(heap, class_index)) != NULL) {
             if (HAK_UNLIKELY(count-- == 0)) broken(BROKEN_magazines, class_index, list);

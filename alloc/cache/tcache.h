@@ -91,7 +91,7 @@ struct parking {
     struct block *magazines; /* linked by next_magazine */
     _Atomic(uint16_t)
         credit; /* the bin's credit after its next park. Only the holder writes it; figures read it: relaxed */
-    uint8_t count; /* number of magazines */
+    _Atomic(uint8_t) count; /* number of magazines. Who is in the heap writes it; the sampler reads it: relaxed */
     uint8_t count_max; /* limit of count; depends on the credit */
     uint8_t overflows; /* lists in a row that went back to their slabs, since a parked one was wanted last */
     _Atomic(bool) is_grown; /* the credit is known to be at its most; as credit */
@@ -143,6 +143,11 @@ static inline struct heap *heap_next(const struct heap *before)
 static inline uint32_t parking_credit(const struct parking *parking)
 {
     return atomic_load_explicit(&parking->credit, memory_order_relaxed);
+}
+
+static inline uint8_t parking_count(const struct parking *parking)
+{
+    return atomic_load_explicit(&parking->count, memory_order_relaxed);
 }
 
 static inline bool parking_is_grown(const struct parking *parking)

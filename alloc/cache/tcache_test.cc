@@ -68,17 +68,17 @@ TEST_F(Tcache, SpentCreditParksTheList)
         self->credits[c] = credit;
         size_t i = 0;
         for (; i < credit; i++) hak_free(blocks[i]);
-        EXPECT_EQ(self->heap->parking[c].count, 0);
+        EXPECT_EQ(parking_count(&self->heap->parking[c]), 0);
         EXPECT_EQ(self->credits[c], 0);
         hak_free(blocks[i++]);
-        EXPECT_EQ(self->heap->parking[c].count, 1) << "the list was parked";
+        EXPECT_EQ(parking_count(&self->heap->parking[c]), 1) << "the list was parked";
         EXPECT_EQ((void *)self->heads[c], blocks[i - 1]) << "and a new one begun";
         EXPECT_EQ(self->heads[c]->next, nullptr);
         EXPECT_EQ(self->credits[c], credit - 1);
         for (; i < 2 * credit; i++) hak_free(blocks[i]);
-        EXPECT_EQ(self->heap->parking[c].count, 1);
+        EXPECT_EQ(parking_count(&self->heap->parking[c]), 1);
         hak_free(blocks[i++]);
-        EXPECT_EQ(self->heap->parking[c].count, 2);
+        EXPECT_EQ(parking_count(&self->heap->parking[c]), 2);
         for (; i < blocks.size(); i++) hak_free(blocks[i]);
     }
 }
@@ -101,7 +101,7 @@ TEST_F(Tcache, CreditGrowsWhereParkedListsAreWantedAgain)
             give_back(take(size, 4 * most)); // parks lists and takes them back
             ASSERT_GE(self->heap->parking[c].credit, before);
             ASSERT_LE(self->heap->parking[c].credit, most);
-            ASSERT_GE(self->heap->parking[c].count_max, self->heap->parking[c].count);
+            ASSERT_GE(self->heap->parking[c].count_max, parking_count(&self->heap->parking[c]));
         }
         EXPECT_EQ(self->heap->parking[c].credit, most);
         EXPECT_EQ(self->heap->parking[c].count_max, sizeclass_magazines(c, most));
@@ -159,13 +159,13 @@ TEST_F(Tcache, MagazinesAreBounded)
         size_t freed = 0, cached_max = 0;
         for (void *b : blocks) {
             hak_free(b);
-            ASSERT_LE(self->heap->parking[c].count, MAGAZINES_MAX);
+            ASSERT_LE(parking_count(&self->heap->parking[c]), MAGAZINES_MAX);
             if (++freed % credit != 0) continue;
             // The other blocks are back in the slabs.
             hak_inspect_report report = test::inspected();
             cached_max = std::max<size_t>(cached_max, report.used_blocks - (blocks.size() - freed));
         }
-        EXPECT_EQ(self->heap->parking[c].count, sizeclass_magazines(c, credit));
+        EXPECT_EQ(parking_count(&self->heap->parking[c]), sizeclass_magazines(c, credit));
         // Two lists more than magazines: the bin, and blocks that were carved but never handed out.
         EXPECT_LE(cached_max, (size_t)credit * (MAGAZINES_MAX + 2) + CARVE_BYTES / sizeclass_bytes(c) + 1);
     }
@@ -179,7 +179,7 @@ TEST_F(Tcache, RefillTakesAMagazineFirst)
     credits_at_first(self);
     self->credits[c] = 0;
     give_back(blocks);
-    EXPECT_EQ(self->heap->parking[c].count, 3);
+    EXPECT_EQ(parking_count(&self->heap->parking[c]), 3);
     std::set<void *> known(blocks.begin(), blocks.end());
     size_t claimed = pool_figures().claimed_pages;
     std::vector<void *> again;
@@ -187,7 +187,7 @@ TEST_F(Tcache, RefillTakesAMagazineFirst)
         again.push_back(hak_malloc(1024));
         EXPECT_TRUE(known.erase(again.back())) << "not one of those in the cache";
     }
-    EXPECT_EQ(self->heap->parking[c].count, 0);
+    EXPECT_EQ(parking_count(&self->heap->parking[c]), 0);
     EXPECT_EQ(pool_figures().claimed_pages, claimed);
     give_back(again);
 }
@@ -253,7 +253,7 @@ TEST_F(Tcache, FlushGivesEverythingBack)
     if (VALIDATE) EXPECT_EQ(report.live_blocks, small + report.run_count);
     for (uint32_t c = 0; c < CLASS_COUNT; c++) {
         EXPECT_EQ(self->heads[c], nullptr);
-        EXPECT_EQ(self->heap->parking[c].count, 0);
+        EXPECT_EQ(parking_count(&self->heap->parking[c]), 0);
     }
     for (const stage &each : self->heap->staging.stages) EXPECT_EQ(each.count, 0u);
     give_back(kept);
@@ -319,11 +319,11 @@ TEST_F(Tcache, ListsInARowThatGoBackHalveTheNext)
         self->heap->parking[c].overflows = 0;
         uint32_t lists = 0;
         for (void *each : blocks) {
-            uint32_t parked = self->heap->parking[c].count, before = self->credits[c];
+            uint32_t parked = parking_count(&self->heap->parking[c]), before = self->credits[c];
             bool is_list = self->heads[c] != nullptr, owed = heap_owes_soon(self->heap) || purge_is_owed();
             hak_free(each);
             if (before != 0 || !is_list) continue;
-            if (self->heap->parking[c].count == parked) lists++;
+            if (parking_count(&self->heap->parking[c]) == parked) lists++;
             uint32_t halved = self->heap->parking[c].credit >> std::min<uint32_t>(lists, OVERFLOWS_MAX);
             uint32_t credit = std::max(halved, lists == 0 ? 0 : sizeclass_credit_least(c));
             const bool is_short = (owed || purge_is_owed()) && self->credits[c] + 1u == CREDIT_OWING;
@@ -355,7 +355,7 @@ TEST_F(Tcache, ListsOfAllClassesAreBounded)
     for (void *each : blocks) {
         uint32_t c = pagemap_tag(each) & TAG_CLASS_MASK;
         const parking &parking = self->heap->parking[c];
-        uint32_t parked = self->heap->parked, count = parking.count, before = self->credits[c];
+        uint32_t parked = self->heap->parked, count = parking_count(&parking), before = self->credits[c];
         bool is_list = self->heads[c] != nullptr;
         size_t bound = PARKED_MIN + (owner_used_bytes(&self->heap->owner) >> PARKED_SHARE_LOG2);
         hak_free(each);

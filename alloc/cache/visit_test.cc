@@ -203,9 +203,9 @@ TEST_F(Visit, TakesTheListsOfEachClass)
         tcache_park_all(tcache_self());
     });
     ASSERT_GE(theirs->parked, CLASS_COUNT - 8u); // frames make some of another class
-    ASSERT_NE(theirs->parking[CLASS_COUNT - 1].count, 0);
+    ASSERT_NE(parking_count(&theirs->parking[CLASS_COUNT - 1]), 0);
     visit_all_caches();
-    for (uint32_t c = 1; c < CLASS_COUNT; c++) EXPECT_EQ(theirs->parking[c].count, 0u) << c;
+    for (uint32_t c = 1; c < CLASS_COUNT; c++) EXPECT_EQ(parking_count(&theirs->parking[c]), 0u) << c;
     EXPECT_EQ(theirs->parked, 0u);
 }
 

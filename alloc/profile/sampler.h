@@ -110,7 +110,7 @@ HAK_NOINLINE void sampler_parked_any(struct tcache *tcache, uint32_t class_index
 
 static inline uint8_t sampler_magazines(const struct tcache *tcache, uint32_t class_index)
 {
-    return tcache->heap->parking[class_index].count;
+    return parking_count(&tcache->heap->parking[class_index]);
 }
 
 /* The class's state if the counts are ready; else NULL. */

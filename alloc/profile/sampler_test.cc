@@ -62,7 +62,7 @@ void expect_laws(uint32_t class_index)
     ASSERT_LE(self->credits[class_index], state.credit) << "frees spend it";
     ASSERT_LT(state.credit, state.left);
     if (state.kept > 0) ASSERT_EQ(state.credit, state.left - 1) << "no more is kept than must be";
-    ASSERT_EQ(state.bin, self->heap->parking[class_index].count);
+    ASSERT_EQ(state.bin, parking_count(&self->heap->parking[class_index]));
     ASSERT_LE(state.uncounted_below, state.bin);
     for (int list = state.bin + 1; list < SAMPLER_LISTS_MAX; list++) ASSERT_EQ(state.aside[list], nullptr) << list;
 }
@@ -315,7 +315,7 @@ TEST_F(Sampler, AVisitLeavesTheBinsChoices)
         const uint32_t c = sizeclass_of(2048);
         void *last = bin_with_a_choice(c);
         test::in_thread([] { hak_purge_all(); });
-        ASSERT_EQ(tcache_self()->heap->parking[c].count, 0);
+        ASSERT_EQ(parking_count(&tcache_self()->heap->parking[c]), 0);
         void *sampled = hak_malloc(2048);
         EXPECT_EQ(profile_used_bytes(), 2048u);
         EXPECT_EQ((void *)tcache_self()->heap->sampler->classes[c].aside[0], last)
