@@ -6,7 +6,7 @@ import shlex
 
 FOLDER = "sanitizers/planted"
 BUDGET_MAX_S = 300
-TOOLS = ("test", "explore", "explore-race", "fuzz")
+TOOLS = ("test", "explore", "explore-race", "simulate", "fuzz")
 
 
 class BadPatch(Exception):

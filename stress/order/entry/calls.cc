@@ -207,6 +207,14 @@ int clock_gettime(clockid_t clock, struct timespec *time) noexcept
     return 0;
 }
 
+// The system writes to the buffer.
+ssize_t read(int file, void *buffer, std::size_t bytes)
+{
+    if (Machine *machine = Machine::current())
+        machine->plain(buffer, bytes, true, reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)));
+    return call(SYS_read, file, reinterpret_cast<long>(buffer), static_cast<long>(bytes), 0, 0, 0);
+}
+
 // Random numbers of a run are the same in each.
 ssize_t getrandom(void *buffer, std::size_t bytes, unsigned flags)
 {

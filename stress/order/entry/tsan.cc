@@ -221,6 +221,15 @@ void *__tsan_memset(void *to, int byte, std::size_t bytes)
     plain(to, bytes, true, ORDER_PLACE);
     return std::memset(to, byte, bytes);
 }
+// The compiler calls libc's for this one, and libc is not instrumented.
+char *strcpy(char *to, const char *from) noexcept
+{
+    const std::size_t bytes = std::strlen(from) + 1;
+    plain(from, bytes, false, ORDER_PLACE);
+    plain(to, bytes, true, ORDER_PLACE);
+    std::memcpy(to, from, bytes);
+    return to;
+}
 
 ORDER_ATOMIC(8, std::uint8_t)
 ORDER_ATOMIC(16, std::uint16_t)

@@ -64,6 +64,40 @@ void scenario_sampler(unsigned thread)
 }
 SCENARIO_LAW_NONE(sampler)
 
+void scenario_starts_begin(void)
+{
+    warm_up();
+}
+
+void scenario_starts(unsigned thread)
+{
+    profile_start(1, 7 + thread);
+}
+SCENARIO_LAW_NONE(starts)
+
+static void *kept_blocks[20];
+
+void scenario_parked_begin(void)
+{
+    warm_up();
+    profile_start(1ull << 30, 7);
+    for (int i = 0; i < 20; i++) kept_blocks[i] = hak_malloc(20000);
+}
+
+/* The first thread parks lists, and takes them again. */
+void scenario_parked(unsigned thread)
+{
+    if (thread == 1) {
+        hak_purge_all();
+        return;
+    }
+    for (int i = 0; i < 20; i++) kept_blocks[i] = hak_malloc(20000);
+    for (int i = 0; i < 20; i++) hak_free(kept_blocks[i]);
+    hak_free(hak_malloc(20000));
+    hak_free(hak_malloc(20000));
+}
+SCENARIO_LAW_NONE(parked)
+
 void scenario_sites_begin(void)
 {
     warm_up();

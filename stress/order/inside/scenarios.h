@@ -41,6 +41,8 @@
     X(sampling, "what a thread samples with that begins while sampling does")                             \
     X(profile, "a block that is freed while the profile begins")                                          \
     X(sampler, "a heap that samples, while the profile begins")                                           \
+    X(starts, "two threads that begin the profile")                                                       \
+    X(parked, "lists that a heap has parked while it samples, taken by a visitor")                        \
     X(sites, "a call stack of the profile, beside a walk over all")                                       \
     X(modules, "files of code, beside the first look at them")                                            \
     X(places, "a file of code that two threads look for")

@@ -156,7 +156,7 @@ static void *allocate(size_t bytes)
     if (cell != NULL) free_cells = cell->next;
     else if (used < CELLS) cell = &cells[used++];
     release_lock();
-    if (cell == NULL) return NULL;
+    if (cell == NULL) return mapping_malloc(bytes);
     cell->bytes = bytes;
     return cell->block;
 }

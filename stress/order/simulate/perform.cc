@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "hakmem/hakmem.h"
 #include "hakmem/validate.h"
 #include "order/run/seats.h"
@@ -13,7 +15,7 @@ using Kind = Operation::Kind;
 
 // What runs, for the scenario's function.
 const Program *program_now = nullptr;
-bool threads_begin_late = false; // without a call of the malloc
+const Subject *subject_now = nullptr;
 
 struct Functions {
     std::size_t (*purge)() = nullptr, (*purge_all)() = nullptr;
@@ -46,8 +48,15 @@ struct Functions {
     }
 } functions;
 
+// Blocks that are handed over together. Each holds its own address.
+struct Many {
+    std::vector<void *> blocks;
+    bool is_held = false;
+};
+
 // Of the run at hand.
 struct State {
+    Many many[Blocks::kSlots];
     bool is_ready = false, has_forked = false;
     bool is_torn = false; // the child has a call's first half: the thread that made it is gone
     unsigned calls = 0; // that are under way
@@ -73,6 +82,47 @@ void row(Blocks &blocks, const Operation &operation)
 {
     for (std::size_t i = 0; i < operation.more; ++i)
         use(blocks, {Kind::use, operation.slot + static_cast<unsigned>(i), operation.bytes});
+}
+
+void many_free(const Subject &subject, Many &many)
+{
+    Machine &machine = *Machine::current();
+    for (void *block : many.blocks) {
+        machine.plain(block, sizeof block, false, 0);
+        if (*static_cast<void **>(block) != block) machine.fail(fmt::format("the block at {} was written to", block));
+        subject.free(block);
+    }
+    many.blocks.clear();
+}
+
+void many_allocate(const Subject &subject, Many &many, std::size_t count, std::size_t bytes)
+{
+    Machine &machine = *Machine::current();
+    for (std::size_t i = 0; i < count; ++i) {
+        void *block = subject.malloc(bytes);
+        if (block == nullptr && program_now->may_fail()) return;
+        if (block == nullptr) machine.fail(fmt::format("malloc({}) returned NULL", bytes));
+        machine.plain(block, sizeof block, true, 0);
+        *static_cast<void **>(block) = block;
+        many.blocks.push_back(block);
+    }
+}
+
+void many(const Operation &operation)
+{
+    Machine &machine = *Machine::current();
+    Many &many = state.many[operation.slot];
+    machine.turn(&many);
+    if (many.is_held) return;
+    many.is_held = true;
+    if (!many.blocks.empty()) {
+        machine.acquire(&many);
+        many_free(*subject_now, many);
+    } else {
+        many_allocate(*subject_now, many, operation.more, operation.bytes);
+        machine.release(&many);
+    }
+    many.is_held = false;
 }
 
 void own_new(std::size_t bytes)
@@ -117,6 +167,7 @@ void call(Blocks &blocks, const Operation &operation)
     case Kind::aligned:
     case Kind::own: return use(blocks, operation);
     case Kind::row: return row(blocks, operation);
+    case Kind::many: return many(operation);
     case Kind::own_new: return own_new(operation.bytes);
     case Kind::own_limit:
         if (state.heap != nullptr) functions.heap_limit_set(state.heap, operation.bytes);
@@ -150,7 +201,7 @@ void perform(Blocks &blocks, const Operation &operation)
 void begin(Blocks &blocks)
 {
     Machine &machine = *Machine::current();
-    machine.be_sole(threads_begin_late); // the others wait
+    machine.be_sole(subject_now->begin_thread == nullptr); // the others wait, and have called nothing
     if (!program_now->is_first && functions.stats_get != nullptr) functions.stats_get(&state.before);
     if (program_now->has_heap && functions.heap_new != nullptr) state.heap = functions.heap_new();
     for (const Operation &operation : program_now->before) perform(blocks, operation);
@@ -198,12 +249,17 @@ void finish(Blocks &blocks)
         blocks.free(slot);
         blocks.drop(slot);
     }
+    for (Many &many : state.many) {
+        if (many.blocks.empty() || many.is_held) continue;
+        Machine::current()->acquire(&many);
+        many_free(*subject_now, many);
+    }
     if (state.heap != nullptr) functions.heap_destroy(state.heap);
     judge();
     // A damaged list or slab shows when it is used again.
     unsigned slot = 0;
     for (const Operation &operation : program_now->before) {
-        if (operation.kind > Kind::row || !blocks.hold(slot)) continue;
+        if (operation.kind > Kind::many || !blocks.hold(slot)) continue;
         blocks.allocate(slot, operation.bytes);
         blocks.drop(slot++);
     }
@@ -234,7 +290,7 @@ void program_before_run()
 Scenario program_scenario(const Program &program, const Subject &subject)
 {
     program_now = &program;
-    threads_begin_late = subject.begin_thread == nullptr;
+    subject_now = &subject;
     functions.find();
     return {"program", "what one seed draws", run_thread, program.is_first};
 }

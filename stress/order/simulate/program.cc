@@ -15,6 +15,7 @@ namespace {
 using Kind = Operation::Kind;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
+constexpr std::size_t kManyBytes = 8 * kMiB; // of many blocks together
 constexpr unsigned kThreadsDrawn = 5; // at most, and the last one
 
 struct Word {
@@ -27,6 +28,7 @@ constexpr Word kWords[] = {{Kind::use, "use"},
                            {Kind::resize, "resize"},
                            {Kind::own, "own"},
                            {Kind::row, "row"},
+                           {Kind::many, "many"},
                            {Kind::own_new, "own-new"},
                            {Kind::own_limit, "own-limit"},
                            {Kind::trim, "trim"},
@@ -135,6 +137,8 @@ Program program_draw(std::uint64_t seed)
         if (drawn.kind == Kind::resize) drawn.bytes = drawn.bytes * draw.of<std::size_t>({1, 2, 4}) / 2;
         if (drawn.kind == Kind::aligned) drawn.more = draw.of<std::size_t>({64, 4096, 65536, 4 * kMiB});
         if (drawn.kind == Kind::row) drawn.more = 1 + draw.below(slots - drawn.slot);
+        if (drawn.kind == Kind::many)
+            drawn.more = std::min(draw.of<std::size_t>({8, 40, 300}), kManyBytes / drawn.bytes);
         if (is_before && drawn.kind == Kind::fork) drawn.kind = Kind::use;
         if (drawn.kind == Kind::jump) drawn.bytes = draw.of<std::size_t>({1, 100, 10000, 3600000});
         if (drawn.kind == Kind::own_limit) drawn.bytes = draw.of<std::size_t>({0, kMiB, SIZE_MAX});

@@ -19,6 +19,7 @@ struct Operation {
         resize, // the same, but for realloc of a block that is there
         own, // the same, in the program's own heap
         row, // uses this slot and those behind it
+        many, // allocates many blocks if there are none under this number, else frees them
         // Those so far are about a block of a size.
         own_new, // makes a heap, a block in it, empties it, makes another, and destroys all
         own_limit,
@@ -34,7 +35,7 @@ struct Operation {
     Kind kind;
     unsigned slot = 0;
     std::size_t bytes = 0; // for the clock, milliseconds
-    std::size_t more = 0; // of `aligned` the alignment, of `row` the number of slots
+    std::size_t more = 0; // of `aligned` the alignment, of `row` the number of slots, of `many` that of blocks
 };
 
 struct Program {
