@@ -28,9 +28,11 @@ namespace {
 constexpr std::size_t kTextMax = 1 << 18;
 constexpr char kOutside[] = ", outside the subject's code";
 constexpr unsigned kSecondsMax = 20; // of processor time for a run
+constexpr unsigned kReportSecondsMax =
+    3; // for the report behind a failure: a broken list in libc's heap may have no end
 constexpr unsigned kWallSecondsMax = 600; // for one that waits for what is no part of the run
 // Behind a failure: looks at the process, a second apart, in which it has done next to nothing.
-constexpr unsigned kIdleLooksMax = 3;
+constexpr unsigned kIdleLooksMax = 1;
 constexpr std::clock_t kIdleWork = CLOCKS_PER_SEC / 1000;
 // Random runs that only find what is shared. They are the same for each seed, so that a seed repeats by itself.
 constexpr std::uint64_t kFirstRuns = 16;
@@ -45,6 +47,12 @@ struct Shared {
 };
 
 Shared *shared = nullptr;
+
+void limit_processor_time(unsigned seconds)
+{
+    const itimerval limit = {{0, 0}, {seconds, 0}};
+    setitimer(ITIMER_PROF, &limit, nullptr);
+}
 
 // What a signal says, written before any comes.
 std::string texts[NSIG];
@@ -84,6 +92,7 @@ void on_signal(int number)
     std::memcpy(shared->text, text.c_str(), text.size() + 1);
     shared->has_ended = true;
     // The run is over. Leaves the thread where it is.
+    limit_processor_time(kReportSecondsMax);
     alarm(1);
     if (machine != nullptr) machine->fail(text);
     std::memcpy(shared->text + text.size(), kOutside, sizeof kOutside);
@@ -173,9 +182,8 @@ class Worker {
 
 Machine::Result Worker::run(Chooser &chooser)
 {
-    const itimerval limit = {{0, 0}, {kSecondsMax, 0}};
-    setitimer(ITIMER_PROF, &limit, nullptr);
     if (!shared->has_ended) {
+        limit_processor_time(kSecondsMax);
         shared->numbers = result_;
         alarm(kWallSecondsMax);
     }
