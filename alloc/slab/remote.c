@@ -106,16 +106,22 @@ static HAK_NOINLINE void stage_post_full(struct staging *staging, struct stage *
     stage_post(staging, stage);
 }
 
-/* Posts one of the stages that are held. */
+/* Posts a stage that is held. */
+static void stage_give_up(struct staging *staging, uint32_t index)
+{
+    stage_post(staging, &staging->stages[index]);
+    staging->held[index / 64] &= ~(1ull << index % 64); /* last: a child that is forked before posts the stage */
+    staging->held_count--;
+}
+
+/* Posts one of the stages that are held; there is one. */
 static void stage_give_way(struct staging *staging)
 {
     uint32_t word = staging->next / 64;
     uint64_t held = staging->held[word] & ~0ull << staging->next % 64;
     while (held == 0) held = staging->held[word = (word + 1) % (STAGES / 64)];
     const uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(held);
-    stage_post(staging, &staging->stages[index]);
-    staging->held[word] &= ~(1ull << index % 64); /* last: a child that is forked before posts the stage */
-    staging->held_count--;
+    stage_give_up(staging, index);
     staging->next = (index + 1) % STAGES;
 }
 
@@ -170,8 +176,10 @@ void remote_stage(struct staging *staging, struct block *block, uint32_t class_i
 
 void remote_post_all(struct staging *staging)
 {
-    staging->next = 0;
-    while (staging->held_count != 0) stage_give_way(staging);
+    for (uint32_t word = 0; word < STAGES / 64; word++)
+        while (staging->held[word] != 0)
+            stage_give_up(staging, word * 64 + (uint32_t)__builtin_ctzll(staging->held[word]));
+    staging->held_count = 0; /* a child that a handler forked within stage_give_up has one more or less */
 }
 
 static _Atomic(uint32_t) heapless_posts; /* threads in remote_post_one. Relaxed: only a forked child asks */

@@ -40,7 +40,7 @@ struct staging {
  * Only the thread that holds the staging table may call it. */
 void remote_stage(struct staging *staging, struct block *block, uint32_t class_index);
 
-/* Posts every stage. Costs nothing if none is held. */
+/* Posts every stage that is held. */
 void remote_post_all(struct staging *staging);
 
 /* Posts count blocks of one slab, linked from head to tail. If the slab's owner is

@@ -28,8 +28,7 @@ namespace {
 constexpr std::size_t kTextMax = 1 << 18;
 constexpr char kOutside[] = ", outside the subject's code";
 constexpr unsigned kSecondsMax = 20; // of processor time for a run
-constexpr unsigned kReportSecondsMax =
-    3; // for the report behind a failure: a broken list in libc's heap may have no end
+constexpr unsigned kReportSecondsMax = 2; // for a report: a broken list in libc's heap may have no end
 constexpr unsigned kWallSecondsMax = 600; // for one that waits for what is no part of the run
 // Behind a failure: looks at the process, a second apart, in which it has done next to nothing.
 constexpr unsigned kIdleLooksMax = 1;
