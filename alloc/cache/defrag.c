@@ -48,7 +48,7 @@ static struct defrag *averages(struct tcache *tcache)
 
 static bool is_sparse(const struct defrag *defrag, const struct slab *slab)
 {
-    if (!slab->listed) return false; /* it is full */
+    if (slab->full) return false;
     const struct slab_sums *sums = &defrag->sums[slab->class_index];
     uint64_t used_count = atomic_load_explicit(&slab->used_count, memory_order_relaxed);
     return used_count * sums->capacity < sums->used_count * slab->capacity;

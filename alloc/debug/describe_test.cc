@@ -214,7 +214,7 @@ TEST_F(Describe, AListOfAllBlocksOfASlab)
 {
     std::vector<void **> blocks = {static_cast<void **>(hak_malloc(4096))};
     slab *slab = slab_of(reinterpret_cast<block *>(blocks[0]));
-    while (slab->carved_count < slab->capacity || slab->listed) {
+    while (slab->carved_count < slab->capacity || !slab->full) {
         blocks.push_back(static_cast<void **>(hak_malloc(4096)));
         if (slab_of(reinterpret_cast<block *>(blocks.back())) != slab) slab = slab_of((block *)blocks.back());
     }

@@ -64,7 +64,7 @@ static void check_slab(struct hak_inspect_report *report, struct superslab *supe
     if (used == 0) report->empty_slab_count++;
     if (linked != slab->linked_count || used + freed != slab->carved_count || slab->carved_count > slab->capacity)
         broken(report, "law 1: used + free = carved <= capacity", start);
-    if (slab->listed != (freed > 0 || slab->carved_count < slab->capacity))
+    if (slab->full == (freed > 0 || slab->carved_count < slab->capacity))
         broken(report, "law 1: listed exactly when it can give blocks", start);
     if (remote_is_queued(slab)) report->pending_slab_count++;
     report->pending_blocks += remote_count(slab);
@@ -164,7 +164,7 @@ static void check_owner(struct hak_inspect_report *report, const struct owner *o
         const struct slab *first = owner->slabs[class_index];
         const struct slab *slab = first;
         while (slab != NULL) {
-            if (slab->owner != owner || slab->class_index != class_index || !slab->listed || slab->next->prev != slab) {
+            if (slab->owner != owner || slab->class_index != class_index || slab->full || slab->next->prev != slab) {
                 broken(report, "law 4: a list holds its owner's slabs of its class", slab);
                 break;
             }
@@ -253,7 +253,7 @@ static void check_own(struct hak_inspect_report *report, const struct hak_heap *
     size_t slab_bytes = 0;
     const struct slab *slab = heap->full;
     while (slab != NULL) {
-        if (slab->owner != &heap->owner || slab->listed || slab->next->prev != slab) {
+        if (slab->owner != &heap->owner || !slab->full || slab->next->prev != slab) {
             broken(report, "law 8: `full` holds the heap's slabs that can give no block", slab);
             return;
         }

@@ -83,9 +83,9 @@ TEST_F(Inspect, ASlabsBlocks)
     expect_broken_by(slab->capacity, (uint16_t)(slab->carved_count - 1), law, start);
     struct block *second = slab->free->next;
     expect_broken_by(second->next, slab->free, law, start); /* a circle ends by its bound */
-    slab->listed = false; // a bit-field, to which no reference binds; so is the next one
+    slab->full = true; // a bit-field, to which no reference binds; so is the next one
     expect_broken("law 1: listed exactly when it can give blocks", start);
-    slab->listed = true;
+    slab->full = false;
     const char *hollow = "law 1: a hollow slab has blocks to carve where its pages' bits say";
     slab->hollow = true;
     expect_broken(hollow, start);

@@ -136,7 +136,7 @@ static void slabs_discard(struct slab **list, bool are_runs)
 {
     for (struct slab *slab; (slab = *list) != NULL;) {
         uint32_t eighths = are_runs ? 0 : slab_fill_eighths(slab);
-        if (are_runs || !slab->listed) own_list_remove(list, slab);
+        if (are_runs || slab->full) own_list_remove(list, slab);
         if (!are_runs) slab_discard(slab);
         pages_discard(slab, eighths);
     }

@@ -69,7 +69,7 @@ static void give_back(struct hak_heap *heap, struct block *block)
     size_t slab_bytes = (size_t)slab->page_count * PAGE_BYTES;
     const _Atomic(uint64_t) *released = &heap->owner.events[OWNER_EVENT_slabs_released];
     uint64_t released_before = atomic_load_explicit(released, memory_order_relaxed);
-    if (!slab->listed) own_list_remove(&heap->full, slab);
+    if (slab->full) own_list_remove(&heap->full, slab);
     else if (!slab_has_free(slab)) slab_list_first(slab);
     slab_give_back(slab, block);
     if (atomic_load_explicit(released, memory_order_relaxed) != released_before) heap->slab_bytes -= slab_bytes;
@@ -199,7 +199,7 @@ static bool refill(struct hak_heap *heap, uint32_t class_index, bool *at_limit)
     if (slab == NULL) return false;
     size_t used_before = owner_used_bytes(&heap->owner);
     heap->heads[class_index] = slab_take(slab);
-    if (!slab->listed) own_list_add(&heap->full, slab);
+    if (slab->full) own_list_add(&heap->full, slab);
     else if (!slab_has_free(slab)) slab_list_back(slab);
     heap->binned_bytes += owner_used_bytes(&heap->owner) - used_before;
     owner_count_event(&heap->owner, OWNER_EVENT_refills);

@@ -38,7 +38,8 @@ static void slab_adopt(struct hak_heap *heap, struct slab *slab)
 {
     slab->free = NULL;
     memset(slab_marks(slab), 0, sizeof(mark_words));
-    slab->listed = slab->hollow = slab->trimmed = false;
+    slab->full = true;
+    slab->hollow = slab->trimmed = false;
     slab->linked_count = 0;
     for (uint32_t page = 0; page < slab->page_count; page++) slab[page].hollow_pages = 0;
     slab->carved_count = slab->capacity;

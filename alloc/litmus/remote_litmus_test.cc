@@ -47,7 +47,7 @@ class LitmusRemote : public testing::Test {
     {
         slab *s = slab_make(own, sizeclass_of(BLOCK_BYTES));
         std::vector<block *> all;
-        while (s->listed)
+        while (!s->full)
             for (block *b = slab_take(s); b != nullptr; b = b->next) all.push_back(b);
         return all;
     }

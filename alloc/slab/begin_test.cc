@@ -29,7 +29,7 @@ class Begin : public testing::Test {
     {
         std::vector<block *> taken;
         const uint32_t bytes = sizeclass_bytes(s->class_index);
-        while (taken.size() < count && s->listed) {
+        while (taken.size() < count && !s->full) {
             for (block *b = slab_take(s); b != nullptr;) {
                 block *next = b->next;
                 memset(static_cast<void *>(b), 0xa5, bytes);

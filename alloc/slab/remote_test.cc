@@ -54,7 +54,7 @@ class Remote : public testing::Test {
     {
         slab *s = slab_make(own, class_index);
         std::vector<block *> all;
-        while (s->listed)
+        while (!s->full)
             for (block *b : blocks_of(slab_take(s))) all.push_back(b);
         return all;
     }
@@ -133,7 +133,7 @@ TEST_F(Remote, DrainedBlocksAreTakenAsTheyCame)
                     std::sort(marked.begin(), marked.end());
                     if (!list.empty()) EXPECT_EQ(blocks_of(slab_take(s)), list);
                     if (!marked.empty()) EXPECT_EQ(blocks_of(slab_take(s)), marked);
-                    EXPECT_FALSE(s->listed);
+                    EXPECT_TRUE(s->full);
                 }
     post({all[0], all[1]});
     EXPECT_EQ(remote_drain_some(own, CLASS_EMPTY, UINT32_MAX), nullptr);

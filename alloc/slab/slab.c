@@ -48,7 +48,7 @@ static void link_before(struct slab *slab, struct slab *next)
     slab->next = next;
     slab->prev = next->prev;
     slab->prev->next = slab->next->prev = slab;
-    slab->listed = true;
+    slab->full = false;
 }
 
 static void list_insert(struct slab *slab, bool last)
@@ -56,7 +56,7 @@ static void list_insert(struct slab *slab, bool last)
     struct slab **first = &slab->owner->slabs[slab->class_index];
     if (*first == NULL) {
         slab->next = slab->prev = *first = slab;
-        slab->listed = true;
+        slab->full = false;
     } else { /* insert it between the last and the first; then perhaps make it the first */
         link_before(slab, *first);
         if (!last) *first = slab;
@@ -74,7 +74,7 @@ static void list_remove(struct slab *slab)
         slab->next->prev = slab->prev;
         if (*first == slab) *first = slab->next;
     }
-    slab->listed = false;
+    slab->full = true;
 }
 
 void slab_list_first(struct slab *slab)
@@ -204,7 +204,7 @@ static void slab_release(struct slab *slab)
 void slab_discard(struct slab *slab)
 {
     struct owner *owner = slab->owner;
-    if (slab->listed) list_remove(slab);
+    if (!slab->full) list_remove(slab);
     slab_ends(slab);
     owner_count_event(owner, OWNER_EVENT_slabs_released);
     used_subtract(owner, slab->class_index, used_get(slab));
@@ -385,23 +385,22 @@ struct block *slab_take(struct slab *slab)
     return list;
 }
 
-/* A slab that was not listed, that a trim has looked at, or that has no block in use any more. */
-static HAK_NOINLINE void returned_rare(struct slab *slab, uint32_t used_count)
+/* A slab that was full, that a trim has looked at, or that has no block in use any more. */
+static HAK_NOINLINE void returned_rare(struct slab *slab, int32_t used_count)
 {
     slab->trimmed = false;
-    if (!slab->listed) list_insert(slab, false);
+    if (slab->full) list_insert(slab, false);
     if (used_count == 0) slab_emptied(slab);
-    if ((int32_t)used_count < 0) returned_too_many(slab);
+    if (used_count < 0) returned_too_many(slab);
 }
 
-/* count blocks of the slab are free again. The owner's bytes in use are the caller's to count. */
-HAK_INLINE void slab_returned(struct slab *slab, uint32_t used_before, uint32_t count)
+/* Blocks of the slab are free again, and used_count are left in use. The owner's bytes in use are the caller's to count. */
+HAK_INLINE void slab_returned(struct slab *slab, int32_t used_count)
 {
-    if (VALIDATE) validate_returned(slab, count);
-    uint32_t used_count = used_before - count;
-    used_set(slab, used_count);
+    if (VALIDATE) validate_returned(slab, used_get(slab) - (uint32_t)used_count);
+    used_set(slab, (uint32_t)used_count);
     /* One test for all cases, since every freed block comes here. */
-    if (HAK_UNLIKELY((int32_t)used_count <= 0 || !slab->listed || slab->trimmed)) returned_rare(slab, used_count);
+    if (HAK_UNLIKELY(used_count <= 0 || slab->full || slab->trimmed)) returned_rare(slab, used_count);
 }
 
 void slab_give_back(struct slab *slab, struct block *block)
@@ -410,7 +409,7 @@ void slab_give_back(struct slab *slab, struct block *block)
     uint32_t bit = (uint32_t)((const char *)block - start) / sizeclass_bytes(slab->class_index);
     slab_marks(slab)[bit / WORD_BITS] |= 1ull << bit % WORD_BITS;
     used_subtract(slab->owner, slab->class_index, 1);
-    slab_returned(slab, used_get(slab), 1);
+    slab_returned(slab, (int32_t)used_get(slab) - 1);
 }
 
 void slab_give_back_list(struct slab *slab, struct block *head, struct block *tail, uint32_t count)
@@ -419,34 +418,46 @@ void slab_give_back_list(struct slab *slab, struct block *head, struct block *ta
     slab->free = head;
     slab->linked_count = (slab->linked_count + count) & LINKED_COUNT_MASK;
     used_subtract(slab->owner, slab->class_index, count);
-    slab_returned(slab, used_get(slab), count);
+    slab_returned(slab, (int32_t)(used_get(slab) - count));
 }
 
+/* Each freed block that finds no place in a cache passes here, often as the only one of its slab. So what the class has in
+ * common is outside the loops, and the offset in the slab serves twice: it tells the bit, and whether the next block has the
+ * same slab. */
 uint32_t slab_give_back_each(struct block *list)
 {
     if (list == NULL) return 0;
     const struct slab *of_first = slab_of(list);
     struct owner *owner = of_first->owner;
-    uint32_t class_index = of_first->class_index, given_back = 0;
+    const uint32_t class_index = of_first->class_index, pages = sizeclass_slab_pages(class_index);
     const uint64_t inverse = sizeclass_inverse(class_index);
+    const uintptr_t slab_bytes = (uintptr_t)pages * PAGE_BYTES;
+    uint32_t given_back = 0;
     do {
-        const uintptr_t page = (uintptr_t)list & -(uintptr_t)PAGE_BYTES;
         struct superslab *superslab = pagemap_descriptor_of(list);
-        const uint32_t index = (uint32_t)(page >> PAGE_SHIFT) % SUPERSLAB_PAGES;
-        const uint32_t behind = superslab->slabs[index].page_offset;
-        struct slab *slab = &superslab->slabs[index - behind];
-        uint64_t *marks = superslab->marks[index - behind];
-        const uintptr_t start = page - (uintptr_t)behind * PAGE_BYTES;
-        uint32_t count = 0, used_before = used_get(slab);
+        uintptr_t index = (uintptr_t)list >> PAGE_SHIFT, start = (uintptr_t)list & -(uintptr_t)PAGE_BYTES;
+        index %= SUPERSLAB_PAGES;
+        if (pages > 1) {
+            const uint32_t behind = superslab->slabs[index].page_offset;
+            index -= behind;
+            start -= (uintptr_t)behind * PAGE_BYTES;
+        }
+        struct slab *slab = &superslab->slabs[index];
+        uint64_t *marks = superslab->marks[index];
+        int32_t used_count = (int32_t)used_get(slab);
+        uintptr_t offset = (uintptr_t)list - start;
         do {
-            const uintptr_t bit = ((uintptr_t)list - start) * inverse >> INVERSE_SHIFT;
             list = link_get(&list->next);
+            const uintptr_t bit = offset * inverse >> INVERSE_SHIFT;
             marks[bit / WORD_BITS] |= 1ull << bit % WORD_BITS;
-            count++;
-        } while ((uintptr_t)list - page < PAGE_BYTES && count < used_before);
-        __asm__("" : "+r"(count)); /* without it the compiler counts given_back at each block too */
-        slab_returned(slab, used_before, count);
-        given_back += count;
+            given_back++;
+            offset = (uintptr_t)list - start;
+            used_count--;
+            __asm__(
+                ""
+                : "+r"(used_count)); /* else the compiler reckons with its range, which costs an instruction a block */
+        } while (used_count > 0 && offset < slab_bytes);
+        slab_returned(slab, used_count);
     } while (list != NULL);
     used_subtract(owner, class_index, given_back);
     return given_back;

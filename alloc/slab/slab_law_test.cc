@@ -239,7 +239,7 @@ class SlabLaw : public testing::Test {
             ASSERT_EQ(used_of(s), live);
             ASSERT_LE(live, s->carved_count);
             ASSERT_FALSE(s->hollow && s->carved_count == s->capacity) << "no block is left on its hollow pages";
-            ASSERT_EQ(s->listed, live < s->capacity) << "listed exactly when it can give blocks";
+            ASSERT_EQ(s->full, live == s->capacity) << "full exactly when it cannot give blocks";
             used_bytes += live * bytes_of(s), carved_bytes += (size_t)s->carved_count * bytes_of(s);
             used[s->class_index] += live;
             if (live != 0) continue;
@@ -254,7 +254,7 @@ class SlabLaw : public testing::Test {
         ASSERT_EQ(own_->trimmed_is_wanted, wanted_said_);
         ASSERT_EQ(own_->trimmed_pages_released, released_said_);
         if (own_->trim_at != nullptr) {
-            ASSERT_TRUE(own_->trim_at->listed) << "the next step of a trim begins at a slab that left its list";
+            ASSERT_FALSE(own_->trim_at->full) << "the next step of a trim begins at a slab that left its list";
             ASSERT_EQ(own_->trim_at->class_index, own_->trim_class);
         }
     }

@@ -57,7 +57,7 @@ class Slab : public testing::Test {
     static std::vector<block *> take_all(slab *s)
     {
         std::vector<block *> all;
-        while (s->listed) {
+        while (!s->full) {
             std::vector<block *> some = blocks_of(slab_take(s));
             EXPECT_FALSE(some.empty());
             all.insert(all.end(), some.begin(), some.end());
@@ -78,7 +78,7 @@ TEST_F(Slab, EveryClassGivesItsBlocks)
         slab *s = slab_make(own, c);
         ASSERT_NE(s, nullptr);
         EXPECT_EQ(own->slabs[c], s);
-        EXPECT_TRUE(s->listed);
+        EXPECT_FALSE(s->full);
         uint32_t bytes = sizeclass_bytes(c);
         char *start = slab_start(superslab_of(s), s);
         uint32_t colours = sizeclass_colours(c);
@@ -90,7 +90,7 @@ TEST_F(Slab, EveryClassGivesItsBlocks)
 
         std::vector<block *> all = take_all(s);
         EXPECT_EQ(all.size(), s->capacity);
-        EXPECT_FALSE(s->listed) << "it has nothing to give";
+        EXPECT_TRUE(s->full) << "it has nothing to give";
         EXPECT_EQ(own->slabs[c], nullptr);
         EXPECT_EQ(s->used_count.load(), s->capacity);
         std::set<block *> distinct(all.begin(), all.end());
@@ -108,7 +108,7 @@ TEST_F(Slab, EveryClassGivesItsBlocks)
         rng.shuffle(all);
         for (size_t i = 0; i < all.size(); i++) {
             slab_give_back(s, all[i]);
-            ASSERT_TRUE(s->listed);
+            ASSERT_FALSE(s->full);
             ASSERT_EQ(s->used_count.load(), all.size() - 1 - i);
             if (i % (all.size() / 8 + 1) == 0) inspect();
         }
@@ -173,7 +173,7 @@ TEST_F(Slab, TakeGivesTheFreeList)
     for (int i = 0; i < 5; i++) slab_give_back(s, all[(size_t)i]);
     std::vector<block *> again = blocks_of(slab_take(s));
     EXPECT_EQ(std::set<block *>(again.begin(), again.end()), std::set<block *>(all.begin(), all.begin() + 5));
-    EXPECT_FALSE(s->listed);
+    EXPECT_TRUE(s->full);
     for (block *b : all) slab_give_back(s, b);
 }
 
@@ -193,13 +193,13 @@ TEST_F(Slab, WhatTheOwnerGaveBackIsTakenInTheOrderOfTheAddresses)
             for (size_t at = 0, end; at < count; at = end) {
                 end = std::min(
                     {count, at + TAKE_MAX, at + std::max(size_t{1}, size_t{TAKE_BYTES_MAX} / sizeclass_bytes(c))});
-                EXPECT_TRUE(s->listed);
+                EXPECT_FALSE(s->full);
                 EXPECT_EQ(blocks_of(slab_take(s)),
                           std::vector<block *>(expected.begin() + (ptrdiff_t)at, expected.begin() + (ptrdiff_t)end))
                     << "class " << c << ", " << count << " blocks, from " << at;
                 EXPECT_EQ(s->used_count, s->capacity - count + end);
             }
-            EXPECT_FALSE(s->listed);
+            EXPECT_TRUE(s->full);
         }
         for (block *b : all) slab_give_back(s, b);
         slab_release_empty(own);
@@ -215,7 +215,7 @@ TEST_F(Slab, AGiveBackDoesNotTouchTheBlock)
     for (size_t i = 1; i < all.size(); i++) slab_give_back(s, all[i]);
     for (size_t i = 1; i < all.size(); i++) EXPECT_EQ(all[i]->next, reinterpret_cast<block *>(16));
     EXPECT_EQ(blocks_of(slab_take(s)).size(), size_t{TAKE_MAX});
-    while (s->listed) slab_take(s);
+    while (!s->full) slab_take(s);
     for (block *b : all) slab_give_back(s, b);
 }
 
@@ -266,7 +266,7 @@ TEST_F(Slab, CarvesMoreOnceAClassHasMuch)
         size_t blocks = 0, longest = 0;
         while (blocks * bytes < 4 * CARVE_MUCH_BYTES) {
             const slab *s = slab_make(own, c);
-            while (s->listed) {
+            while (!s->full) {
                 const bool is_much = blocks * bytes >= CARVE_MUCH_BYTES;
                 const std::vector<block *> some = blocks_of(slab_take(own->slabs[c]));
                 const size_t most = is_much ? TAKE_BYTES_MAX : CARVE_BYTES;

@@ -39,7 +39,7 @@ struct slab {
     struct slab *next, *prev; /* in the owner's list of slabs that can give blocks */
     _Atomic(uint16_t) used_count; /* blocks carved and not free; any thread may read it */
     uint16_t carved_count; /* blocks carved: from fresh memory, or again where the slab was hollow */
-    uint16_t listed : 1; /* in the owner's list */
+    uint16_t full : 1; /* no block to give: not in the owner's list */
     uint16_t hollow : 1; /* some bit of its pages' hollow_pages is set: slab/trim.h */
     uint16_t trimmed : 1; /* a trim has looked at it, and no block came back since */
     uint16_t linked_count : LINKED_COUNT_BITS; /* blocks on `free` */
