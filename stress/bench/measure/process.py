@@ -28,11 +28,11 @@ def family(pid):
     """A process and its descendants."""
     found = [pid]
     for parent in found:
-        for task in pathlib.Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
-                found += [int(word) for word in task.read_text(encoding="ascii").split()]
-            except OSError:
-                pass  # it has ended
+        try:
+            for task in pathlib.Path(f"/proc/{parent}/task").iterdir():
+                found += [int(word) for word in (task / "children").read_text(encoding="ascii").split()]
+        except OSError:
+            pass  # the process or one of its threads has ended
     return found
 
 
