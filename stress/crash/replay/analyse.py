@@ -16,6 +16,7 @@ from judge import Judge
 from launch import NotFound
 from returned import Returned
 from stores import Stores
+from suspects import Suspects
 from verdict import FOUND, LIKELY
 
 STORES = (
@@ -29,7 +30,7 @@ STORES = (
 )
 
 
-class Analysis(InMalloc, InProgram, Returned, Stores, Frees):
+class Analysis(InMalloc, InProgram, Returned, Stores, Suspects, Frees):
     def __init__(self, report, tracer, say):
         self.report, self.tracer, self.say = report, tracer, say
         self.again = tracer.again or report
@@ -82,7 +83,7 @@ class Analysis(InMalloc, InProgram, Returned, Stores, Frees):
         if self.again.damages_program():
             return self.damaged_bytes()
         if self.judge.in_allocator(stack) and (crash["signal"] != 6 or self.again.suspect or self.again.damaged_word()):
-            return self.in_malloc()
+            return self.of_suspects(self.in_malloc)
         if crash["signal"] == 6:
             return self.stopped()
         if crash["stack_overflow"]:
@@ -100,7 +101,7 @@ class Analysis(InMalloc, InProgram, Returned, Stores, Frees):
             if verdict:
                 return verdict
             raise NotFound("the instruction that crashed used no memory")
-        return self.in_program()
+        return self.of_suspects(self.in_program)
 
     def stopped(self):
         """The malloc, the C library, or the program itself stopped the program."""

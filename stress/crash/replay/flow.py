@@ -13,6 +13,7 @@ register came from:
             unknown   the search found nothing
   function, pc, asm   the instruction
   ambiguous           another instruction may have set the register, on another path to its use
+  made                the value was made of the cell's by arithmetic
   candidates          addresses of the instructions of which one did; which one did, only another run can tell
   (`preferred`)
 """
@@ -21,6 +22,7 @@ import re
 
 import gdb
 
+import forms
 import inside
 import past
 from instructions import (
@@ -32,6 +34,7 @@ from instructions import (
     is_memory,
     is_register,
     load_bytes,
+    parts_of,
     split,
     whole,
 )
@@ -99,11 +102,9 @@ def is_own(frame, operand):
 
 def base_of(row, operand, frame, value_of=None):
     """Register, value and place of use of the pointer by which an operand is reached; None: by none."""
-    match = OPERAND.search(operand)
-    if not match or not match[3] or match[3] in ("%rip", "%rsp"):
-        return None
-    value = value_of(match[3][1:]) if value_of else inside.register(frame, match[3][1:])
-    return None if value is None else [match[3][1:], value, row["addr"]]
+    parts = parts_of(operand, frame, value_of)
+    name = forms.pointer(*parts, inside.access) if parts else None
+    return [name, parts[0][name][0], row["addr"]] if name and name != "rsp" else None
 
 
 def constant(frame, row, operand, value):
@@ -116,20 +117,21 @@ def constant(frame, row, operand, value):
     return None
 
 
-def in_rows(frame, rows, name, value, is_caller=False):
-    """The origin of a register as set by these rows of one function; ("argument", name, is_ambiguous) if it was set
-    before them. It is ambiguous if the program may have come by another path, on which the register was set
+def in_rows(frame, rows, name, value, is_caller=False, is_index=False):
+    """The origin of a register as set by these rows of one function; ("argument", name, is_ambiguous, value, is_made) if
+    it was set before them. It is ambiguous if the program may have come by another path, on which the register was set
     elsewhere. is_caller: the frame waits for a call, so that other registers than those that a call keeps are not its
-    own."""
+    own. is_index: the value is a number, which may be made of one other value, such as a bad pointer; not of a good one,
+    for then the making is the fault."""
     last = max(rows[-1]["addr"], frame.pc() if rows and rows[0]["addr"] <= frame.pc() else 0) if rows else 0
     around = decode(rows[0]["addr"], last + BYTES_BEHIND) if rows else []
-    ways, place, is_ambiguous = ways_to(around), len(rows), False
+    ways, place, is_ambiguous, is_made = ways_to(around), len(rows), False, False
     stop = next((number for number, row in enumerate(around) if row["addr"] == frame.pc()), place)
     earlier = past.Past(frame, around, ways, stop, is_caller, set_at, sets)
     for _ in range(STEPS_MAX):
         places = [one for one in set_at(around, ways, place, name) if not is_other_constant(around, one, value)]
         if not around:
-            return ("argument", name, is_ambiguous)  # at the function's first instruction
+            return ("argument", name, is_ambiguous, value, is_made)  # at the function's first instruction
         known = [one for one in places if around[max(one, 0)]["addr"] in preferred]
         places = known if len(known) == 1 else places
         if len(places) > 1 and _state["candidates"] is None:
@@ -138,14 +140,20 @@ def in_rows(frame, rows, name, value, is_caller=False):
         loads = [one for one in places if one >= 0 and is_load(around[one])] if len(places) > 1 else []
         places = loads or places  # the likelier ones, until it is decided
         place = max((one for one in places if one < place), default=max(places, default=-1))
+        made_of = earlier.source(place, value) if is_index and place >= 0 else None
+        if made_of is not None and inside.access(made_of[1]) != forms.OBJECT:
+            is_made = is_made or made_of[1] != value
+            name, value = made_of
+            continue
         found = ("argument", name) if place < 0 else at_row(frame, around[place], name, value, earlier, place)
         if isinstance(found, tuple) and len(found) == 3:
             _, name, value = found  # copied from another register
             continue
         if isinstance(found, tuple):
-            return (*found, is_ambiguous)
+            return (*found, is_ambiguous, value, is_made)
+        found = {**found, "made": True} if is_made else found
         return {**found, "ambiguous": True} if is_ambiguous else found
-    return ("argument", name, True)
+    return ("argument", name, True, value, is_made)
 
 
 def ways_to(rows):
@@ -265,13 +273,13 @@ def callee_of(row):
     return match[1] if match else ""
 
 
-def origin(name, value, pc=None, start=0):
+def origin(name, value, pc=None, start=0, is_index=False):
     """The origin of a register's value that the frame `start` uses at pc, or where it has stopped. Follows it through
-    the callers as long as it was passed on. "level" in the answer is the frame's."""
+    the callers as long as it was passed on. "level" in the answer is the frame's. is_index: see in_rows."""
     name = whole(name)
     _state["candidates"] = None
     last = {"kind": "unknown", "function": "", "pc": 0, "asm": "", "level": start}
-    is_ambiguous = False
+    is_ambiguous = is_made = False
     rows_of = inside.frames(start + FRAMES_MAX)
     for level, frame in enumerate(rows_of[start:]):
         frame.select()
@@ -287,13 +295,13 @@ def origin(name, value, pc=None, start=0):
         rows = before(here)
         if (level or start and pc is None) and rows and rows[-1]["asm"].startswith("call"):
             rows = rows[:-1]  # for the call itself, values that went in matter, not values that come out
-        found = in_rows(frame, rows, name, value, bool(level or start))
+        found = in_rows(frame, rows, name, value, bool(level or start), is_index)
         if not isinstance(found, tuple):
             rows_of[0].select()
             is_ambiguous = is_ambiguous or found.get("ambiguous", False)
             more = {"ambiguous": True, "candidates": _state["candidates"] or []} if is_ambiguous else {}
-            return {**found, "level": start + level, **more}
-        name, is_ambiguous = found[1], is_ambiguous or found[2]
+            return {**found, "level": start + level, **({"made": True} if is_made else {}), **more}
+        name, is_ambiguous, value, is_made = found[1], is_ambiguous or found[2], found[3], is_made or found[4]
         if name not in SAVED_BY_CALLEE and name not in ARGUMENTS:
             break
     if rows_of:
@@ -317,8 +325,8 @@ def of_arguments(rows_of, start, name, value):
         for one in (name, *ARGUMENTS[:3]):
             found = in_rows(frame, rows, one, value, True)
             if isinstance(found, tuple):
-                is_ambiguous = found[2]
-                found = origin(found[1], value, None, start + level + 1) if found[1] in ARGUMENTS else None
+                _, passed, is_ambiguous, held, _ = found
+                found = origin(passed, held, None, start + level + 1) if passed in ARGUMENTS else None
                 if found and is_ambiguous:
                     found = {**found, "ambiguous": True}
             if found and (found["kind"] == "constant" or found.get("cell")):
@@ -350,45 +358,19 @@ def of_first_argument(value):
 
 
 def used(frame, row, fault):
-    """The memory operand with which an instruction faulted: {"base", "base_value", "index", "index_value", "address"};
-    None: it does not use memory."""
+    """The memory operand with which an instruction faulted: {"registers", "fixed", "address", "writes"}, the first two as
+    of instructions.parts_of; None: it does not use memory."""
     _, operands = split(row)
     best = None
     for operand in operands:
-        match = OPERAND.search(operand)
-        address = address_of(row, operand, frame) if match or is_memory(operand) else None
+        address = address_of(row, operand, frame) if is_memory(operand) else None
         if address is None:
             continue
-        names = (match[3], match[4]) if match else (None, None)
-        names = [name[1:] if name and name != "%rip" else None for name in names]
-        values = [inside.register(frame, name) if name else None for name in names]
-        one = {
-            "base": names[0],
-            "base_value": values[0],
-            "index": names[1],
-            "index_value": values[1],
-            "address": address,
-            "writes": operand is operands[-1] and len(operands) > 1,
-        }
+        registers, fixed = parts_of(operand, frame)
+        writes = operand is operands[-1] and len(operands) > 1
+        one = {"registers": registers, "fixed": fixed, "address": address, "writes": writes}
         if fault is not None and address <= fault < address + 64:
             return one
         if best is None or inside.read(best["address"], 1) is not None:
             best = one
     return best
-
-
-def bad_part(operand):
-    """The register that makes an operand's address bad: the base, or the index if the base can be read."""
-    base, index = operand["base_value"], operand["index_value"]
-    if base is not None and index is None:
-        return operand["base"], base, "base"
-    if base is None and index is not None:
-        return operand["index"], index, "index"
-    if base is None:
-        return None, None, ""
-    # x86 does not say which of the two is the pointer; compilers use both orders.
-    if inside.read(base, 1) is not None:
-        return operand["index"], index, "index"
-    if inside.read(index, 1) is not None:
-        return operand["base"], base, "index" if base < 1 << 32 or base >> 32 == 0xFFFFFFFF else "base"
-    return operand["base"], base, "base"

@@ -106,7 +106,7 @@ class Frees:
             return None
         if crash is None or (crash["calls"] or 0) > (self.crash["calls"] or 0):
             return "gone"
-        same = crash["pc"] == self.crash["pc"] and value_class(crash["bad"]) == value_class(self.crash["bad"])
+        same = crash["pc"] == self.crash["pc"] and value_class(crash["bad"]) == value_class(self.tracer.crash["bad"])
         if not same or crash["calls"] != self.crash["calls"]:
             return "else"
         self.without = crash

@@ -1,6 +1,7 @@
 """Crashes in the malloc, and finds of the validate library: a part of analyse.Analysis. Traces the bad link or the bad
 bytes back, through the malloc's own moves, to the code that wrote them."""
 
+import forms
 import known
 from judge import HOPS_MAX, name_of
 from launch import NotFound
@@ -89,13 +90,23 @@ class InMalloc:
                     "how": f"the validate library says: {self.again.failfast['text']}",
                 }
         origin = self.crash["origin"]
-        if origin and origin.get("cell") and origin["cell"]["size"] == 8:
-            return {
-                "suspect": origin["cell"]["address"],
-                "bad": origin["cell"]["value"],
-                "how": "the bad pointer was loaded from it: " + origin["asm"],
-            }
-        return None
+        cell = (origin or {}).get("cell")
+        if cell is None and origin and origin["kind"] == "load" and not self.crash.get("given"):
+            cell = self.loaded_from(origin)
+        if cell is None or cell["size"] != 8:
+            return None
+        how = "the bad pointer was loaded from it: " + origin["asm"]
+        return {"suspect": cell["address"], "bad": cell["value"], "how": how}
+
+    def loaded_from(self, origin):
+        """The cell of a value that was loaded; None: not known. The malloc's loops run so often that to stop in each changes
+        what it does, which depends on the time. So if only one word holds the value, it is that one."""
+        if origin["size"] == 8 and forms.is_address(origin["value"]) and hasattr(self.tracer, "words"):
+            words = self.tracer.words(origin["value"])
+            if len(words) == 1:
+                self.is_guess = True
+                return {"address": words[0], "size": 8, "value": origin["value"]}
+        return self.located(origin)[1]
 
     def follow_moves(self, cell):
         """Follows the malloc's moves of a value back to a store that was not a move."""

@@ -114,9 +114,12 @@ class InProgram:
                 )
             if verdict["cause"] in HARM or verdict["grade"] == LIKELY:
                 return verdict
+            more, grade = {"bad": crash["bad"]}, LIKELY if origin.get("made") else FOUND
             if verdict["cause"] != "uninitialised":
                 why += f", which {(verdict['culprit'] or {}).get('function') or 'another'} stored"
-            return self.make(FOUND, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"])
+            if grade == LIKELY:
+                more["alternatives"] = [(verdict["culprit"], "it stored the value that the index was made of")]
+            return self.make(grade, "out_of_range", self.user, why, crash["stack"], **more)
         if origin["kind"] == "constant" and not origin.get("ambiguous"):
             return self.make(FOUND, "out_of_range", self.user, why, crash["stack"], bad=crash["bad"])
         return self.make(
@@ -188,24 +191,26 @@ class InProgram:
             return False
         return not any(call.block == value and call.caller == origin.get("back") for call in self.judge.history.calls)
 
-    def from_cell(self, origin, is_jump):
-        loads = []
+    def located(self, origin):
+        """The origin of a value that was loaded, its cell, and what the instruction read up to then if another run had to
+        see that: [address, value, registers]. Cell None: not known."""
         cell = origin.get("cell")
-        if cell is None or origin.get("ambiguous"):
-            size, value = (origin["size"], origin["value"]) if cell is None else (cell["size"], cell["value"])
-            loads, base = self.tracer.loads(origin["pc"])
-            is_read = bool(loads) and loads[-1][1] is not None and loads[-1][1] & (1 << 8 * size) - 1 == value
-            if not is_read and cell is None:
-                return self.from_code({**origin, "kind": "unknown"})
-            if is_read:
-                cell = {"address": loads[-1][0], "size": size, "value": value}
-                origin = self.crash["origin"] = {
-                    **origin,
-                    "base_origin": base,
-                    "stack": self.stack_part(cell["address"]),
-                }
-            else:
-                self.is_guess, loads = True, []
+        if cell is not None and not origin.get("ambiguous"):
+            return origin, cell, []
+        size, value = (origin["size"], origin["value"]) if cell is None else (cell["size"], cell["value"])
+        loads, base = self.tracer.loads(origin["pc"])
+        if not loads or loads[-1][1] is None or loads[-1][1] & (1 << 8 * size) - 1 != value:
+            self.is_guess = self.is_guess or cell is not None
+            return origin, cell, []
+        cell = {"address": loads[-1][0], "size": size, "value": value}
+        return {**origin, "base_origin": base, "stack": self.stack_part(cell["address"])}, cell, loads
+
+    def from_cell(self, origin, is_jump):
+        origin, cell, loads = self.located(origin)
+        if cell is None:
+            return self.from_code({**origin, "kind": "unknown"})
+        if loads:
+            self.crash["origin"] = origin
         self.about.update(
             suspect=cell["address"],
             bad=cell["value"],

@@ -4,9 +4,10 @@ import re
 
 import gdb
 
+import forms
 import inside
+from forms import OPERAND
 
-OPERAND = re.compile(r"(?:%(\w\w):)?(-?0x[0-9a-f]+)?\((%\w+)?(?:,(%\w+)(?:,(\d))?)?\)")
 ABSOLUTE = re.compile(r"%(fs|gs):(-?0x[0-9a-f]+)$")
 FIXED = re.compile(r"^\*?(0x[0-9a-f]+)$")
 RIP_TARGET = re.compile(r"# (0x[0-9a-f]+)")
@@ -85,31 +86,32 @@ def address_of(row, operand, frame, value_of=None):
     """The address of a memory operand, computed from the registers of a frame, or from value_of(name); None: a part
     of it is not known."""
     match = OPERAND.search(operand)
-    segment = None
+    if match and match[3] == "%rip":
+        target = RIP_TARGET.search(row["asm"])
+        behind = row["addr"] + row["length"]
+        return int(target[1], 16) if target else (behind + int(match[2] or "0", 16)) & inside.WORD
     if match:
-        segment, displacement, base, index, scale = match.groups()
-        if base == "%rip":
-            target = RIP_TARGET.search(row["asm"])
-            if target:
-                return int(target[1], 16)
-            return (row["addr"] + row["length"] + int(displacement or "0", 16)) & inside.WORD
-        address = int(displacement, 16) if displacement else 0
-        for name, factor in ((base, 1), (index, int(scale or 1))):
-            if name:
-                value = value_of(name[1:]) if value_of else inside.register(frame, name[1:])
-                if value is None:
-                    return None
-                address += value * factor
-    elif ABSOLUTE.search(operand):
-        match = ABSOLUTE.search(operand)
-        segment, address = match[1], int(match[2], 16)
-    elif FIXED.match(operand):
-        address = int(FIXED.match(operand)[1], 16)
-    else:
-        return None
-    if segment in ("fs", "gs"):
-        address += inside.register(frame, segment + "_base") or 0
-    return address & inside.WORD
+        parts = parts_of(operand, frame, value_of)
+        return None if parts is None else forms.address(*parts)
+    match = ABSOLUTE.search(operand)
+    if match:
+        return forms.address({}, [int(match[2], 16), inside.register(frame, match[1] + "_base") or 0])
+    return int(operand.lstrip("*"), 16) if FIXED.match(operand) else None
+
+
+def parts_of(operand, frame, value_of=None):
+    """A memory operand's registers and the rest of its address, as forms.suspects takes them; None: a part is not
+    known."""
+    match, registers = OPERAND.search(operand), {}
+    for name, factor in forms.factors(operand).items():
+        value = value_of(name) if value_of else inside.register(frame, name)
+        if value is None:
+            return None
+        registers[name] = (value, factor)
+    fixed = [int(match[2], 16) & inside.WORD] if match and match[2] else []
+    if match and match[1] in ("fs", "gs"):
+        fixed.append(inside.register(frame, match[1] + "_base") or 0)
+    return registers, fixed
 
 
 def load_bytes(mnemonic, destination):

@@ -2,6 +2,7 @@
 memory at the stop. At -O0 a value goes through stack slots, and a load often destroys its own base (mov
 0x8(%rax),%rax)."""
 
+import forms
 import inside
 from instructions import NARROW, OPERAND, address_of, is_memory, is_register, load_bytes, split, whole
 
@@ -11,7 +12,8 @@ ARITHMETIC = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "and": lambda a, b: a & b,
-    "shl": lambda a, b: a << b,
+    "shl": lambda a, b: a << (b & 63),
+    "shr": lambda a, b: a >> (b & 63),
 }
 
 changed = {}  # address: (size, value) from before the store after which the program has stopped; value None: not known
@@ -82,22 +84,41 @@ class Past:
         else:
             does = next((ARITHMETIC[name] for name in ARITHMETIC if mnemonic.startswith(name)), None)
             one, other = (self.value(place, operand, depth, 4 if mask >> 32 == 0 else 8) for operand in operands)
-            found = None if does is None or one is None or other is None else does(other, one)
+            found = None if does is None or one is None or other is None else does(other & mask, one)
         return None if found is None else found & mask
 
     def base_of_sum(self, place, value):
         """The register and value of the pointer, if the row added an index to it and it points nowhere; otherwise None.
         Compilers that do not optimise add them before they use the sum."""
         mnemonic, operands = split(self.rows[place])
-        if not mnemonic.startswith("add") or not all(is_register(one) for one in operands):
+        if mnemonic.startswith("add") and all(is_register(one) for one in operands):
+            factors = {whole(one): 2 if self.is_scaled(whole(one), place) else 1 for one in operands}
+            values = {name: self.register(name, place) for name in factors}
+            made = None if None in values.values() else sum(values.values()) & inside.WORD
+        elif mnemonic.startswith("lea"):
+            factors, made = forms.factors(operands[0]), self.address(place, operands[0])
+            values = {name: self.register(name, place) for name in factors}
+        else:
             return None
-        names = [whole(one) for one in operands]
-        values = [self.register(name, place) for name in names]
-        scaled = [self.is_scaled(name, place) for name in names]
-        if None in values or sum(values) & inside.WORD != value or sum(scaled) != 1:
+        if len(factors) < 2 or made != value:
             return None
-        base = scaled.index(False)
-        return (names[base], values[base]) if inside.read(values[base], 1) is None else None
+        rows = forms.suspects({name: (values[name], factors[name]) for name in factors}, [], inside.access)
+        bases = [name for name, part in rows if part == "base"]
+        return (bases[0], values[bases[0]]) if len(bases) == 1 else None
+
+    def source(self, place, value):
+        """The register from which alone a row makes this value, and what it held; None: it makes it from several, or from
+        one that is not known."""
+        mnemonic, operands = split(self.rows[place])
+        names = ["rax"] if mnemonic == "cltq" else []
+        if mnemonic.startswith("lea"):
+            names = list(forms.factors(operands[0]))
+        elif mnemonic.startswith("mov") and is_register(operands[0]):
+            names = [whole(operands[0])]
+        elif len(operands) == 2 and operands[0].startswith("$") and is_register(operands[1]):
+            names = [whole(operands[1])]
+        held = self.register(names[0], place) if len(names) == 1 else None
+        return (names[0], held) if held is not None and self.result(place, 1) == value else None
 
     def is_scaled(self, name, place):
         """Whether the register was last set as an index: multiplied or widened."""

@@ -76,6 +76,10 @@ add_test(NAME crash.replay-rr COMMAND ${driver} --rr)
 set_tests_properties(crash.replay-driver crash.replay-driver.input crash.replay-rr PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 900
     COST 10)
 
+# crash.replay-forms: which register is followed from a bad address.
+add_test(NAME crash.replay-forms COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/forms_test)
+set_tests_properties(crash.replay-forms PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 600)
+
 # crash.matrix: programs of both folders, compiled in many ways: some each day, in turn. soak.matrix.LEVEL: each way.
 set(matrix Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/matrix_test ${CMAKE_BINARY_DIR})
 # crash.matrix.walk: without optimisation a walk that left the live blocks ends in a local variable, which was read, not written.

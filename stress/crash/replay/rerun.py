@@ -33,6 +33,7 @@ class Rerun:
             "expect": self.report.signature(),
             "load": None,
             "load_detail": None,
+            "find": None,
             "passes": [],
             "pass_until": None,
             "pass_detail": None,
@@ -280,14 +281,24 @@ class Rerun:
         return next((hit for hit in result["hits"] if hit["index"] == 0 and hit["number"] == number), None)
 
     def loads(self, pc):
-        """What the crashed thread's last runs of an instruction read, first to last: [address, value]; and the origin
-        of the last one's pointer, or None."""
+        """What the crashed thread's last runs of an instruction read, first to last: [address, value, registers]; and the
+        origin of the last one's pointer, or None."""
         result = self.run("notes what an instruction reads", load=pc)
         rows = [row[1:] for row in result["loads"] if row[0] == result["crash"]["thread"] and row[2] is not None]
         if not rows:
             return [], None
         result = self.run("notes by which pointer it reads", load=pc, load_detail=rows[-1][0])
         return [row[1:] for row in rows], result.get("load_origin")
+
+    def held(self, pc):
+        """What the registers of an instruction's address held in the crashed thread's last runs of it: [address, {name:
+        value}]."""
+        result = self.run("notes what an instruction used", load=pc)
+        return [[row[2], row[4]] for row in result["loads"] if row[0] == result["crash"]["thread"]]
+
+    def words(self, value):
+        """Addresses of the words that hold a value at the crash; []: too many."""
+        return self.run("looks for the words that hold it", find=value)["crash"]["found"]
 
     def thrown(self):
         """The stack of the last exception that the thread threw; None: there was none."""

@@ -186,13 +186,17 @@ class Session:
         return path
 
     def loads(self, pc):
-        """What the last runs of an instruction read, first to last: [address, value]; and the origin of the last one's
-        pointer, or None."""
+        """What the last runs of an instruction read, first to last: [address, value, registers]; and the origin of the last
+        one's pointer, or None."""
         if not self.at_crash:
             self.go_to_crash()
         self.at_crash, self.moves = False, [None]
         answer = self.ask("goes back through a loop", do="loads", pc=pc)
         return [row for row in answer["rows"] if row[0] is not None], answer["origin"]
+
+    def held(self, pc):
+        """As Rerun.held."""
+        return [[address, held] for address, _, held in self.loads(pc)[0]]
 
     def changed(self, variable, address=None):
         """Like rerun.Rerun.changed: makes plain runs under gdb if those repeat the crash; otherwise raises NotFound."""

@@ -4,6 +4,7 @@ them, outside of gdb."""
 import gdb
 
 import flow
+import forms
 import inside
 import instructions
 import past
@@ -99,6 +100,7 @@ def crash_facts(crash, task):
     bad      the value that made the address bad; register: its register; part: "base" or "index"
     address  the address that was used; protection: of its mapping, such as r--p; "": it is not mapped
     origin   of the bad value, see flow.py
+    suspects each register that explains the address by itself: {register, bad, part, origin}, the likeliest first
     stack_overflow   the stack pointer is below its stack
     """
     frame = gdb.newest_frame()
@@ -109,6 +111,7 @@ def crash_facts(crash, task):
         bad=None,
         register=None,
         part="",
+        suspects=[],
         address=None,
         origin=None,
         instruction="",
@@ -119,6 +122,7 @@ def crash_facts(crash, task):
         log=log_address(),
         stack_range=stack_range(),
         read=[[at, inside.read_word(at)] for at in task["read"]],
+        found=(inside.search(task["find"], set(), 3) or []) if task.get("find") else [],
     )
     row = instructions.at(crash["pc"])
     if crash["signal"] == 8 and row is not None:
@@ -238,7 +242,7 @@ def below_stack(pointer, row, operand, fault):
     address = fault if fault is not None else operand["address"] if operand else pointer - 8
     mnemonic = instructions.split(row)[0]
     is_push = mnemonic.startswith(("push", "call")) or operand is None
-    uses_stack = is_push or operand["base"] in ("rsp", "rbp")
+    uses_stack = is_push or next(iter(operand["registers"]), None) in ("rsp", "rbp")
     mapping = inside.mapping_of(pointer)
     if mapping is None or "w" not in mapping[4]:
         return abs(address - pointer) < 1 << 24
@@ -253,31 +257,31 @@ def below_stack(pointer, row, operand, fault):
 
 
 def operand_facts(crash, operand):
-    name, bad, part = flow.bad_part(operand)
     mapping = inside.mapping_of(operand["address"])
+    crash.update(access="operand", address=operand["address"], writes=operand["writes"])
     crash["protection"] = mapping[4] if mapping else ""
-    crash.update(
-        access="operand", address=operand["address"], register=name, bad=bad, part=part, writes=operand["writes"]
-    )
-    if name is None:
-        crash["origin"] = {
-            "kind": "constant",
-            "function": crash["stack"][0]["function"],
-            "pc": crash["pc"],
-            "asm": crash["instruction"],
-        }
+    rows = forms.suspects(operand["registers"], operand["fixed"], inside.access)
+    crash["suspects"] = [suspect(name, operand["registers"][name][0], part) for name, part in rows]
+    if rows:
+        crash.update(crash["suspects"][0])
         return
-    crash["origin"] = flow.origin(name, bad)
-    base_facts(crash["origin"])
-    if crash["origin"]["kind"] == "unknown" and bad > 0xFFFF and part == "base":
+    crash["origin"] = {
+        "kind": "constant",
+        "function": crash["stack"][0]["function"],
+        "pc": crash["pc"],
+        "asm": crash["instruction"],
+    }
+
+
+def suspect(name, bad, part):
+    """The facts of a register that explains a bad address."""
+    found = flow.origin(name, bad, is_index=part == "index")
+    base_facts(found)
+    if found["kind"] == "unknown" and bad > 0xFFFF and part == "base":
         cells = inside.search(bad, set(), 3) or []
         if len(cells) == 1:
-            crash["origin"] = {
-                **crash["origin"],
-                "kind": "load",
-                "cell": instructions.cell(cells[0], bad),
-                "guessed": True,
-            }
+            found = {**found, "kind": "load", "cell": instructions.cell(cells[0], bad), "guessed": True}
+    return {"register": name, "bad": bad, "part": part, "origin": found}
 
 
 def jump_facts(crash):
@@ -331,15 +335,17 @@ def jump_facts(crash):
 
 
 def load(pc, is_last):
-    """What the instruction at which the program has stopped is about to read: [address, value]; is_last: also the
-    origin of the pointer that it reads through."""
+    """What the instruction at which the program has stopped is about to read, or to store into: [address, value, its
+    registers]; is_last: also the origin of the pointer that it reads through."""
+    inside.forget()
     frame = gdb.newest_frame()
     row = instructions.at(pc)
-    operand = instructions.split(row)[1][0]
+    operand = next(filter(instructions.is_memory, instructions.split(row)[1]), "")
     address = instructions.address_of(row, operand, frame)
     value = None if address is None else inside.read_word(address)
     base = flow.base_of(row, operand, frame) if is_last else None
-    return [address, value], flow.origin(*base) if base else None
+    held = {name: inside.register(frame, name) for name in forms.factors(operand)}
+    return [address, value, held], flow.origin(*base) if base else None
 
 
 # --- a store ---------------------------------------------------------------------------------------------------------

@@ -367,5 +367,5 @@ class Stores:
         held = dict(crash["read"]).get(cell["address"])
         if held is not None and held & mask == FILLING & mask or crash["bad"] == FILLING & mask:
             return "filled"
-        same = all(crash.get(key) == self.crash.get(key) for key in ("pc", "bad"))
+        same = all(crash.get(key) == self.tracer.crash.get(key) for key in ("pc", "bad"))
         return "written" if same else ""

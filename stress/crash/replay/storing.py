@@ -5,8 +5,9 @@ import gdb
 
 import inside
 import flow
+import forms
 from flow import origin, result
-from instructions import OPERAND, address_of, at, before, decode, is_memory, split, whole
+from instructions import address_of, at, before, decode, is_memory, parts_of, split, whole
 
 FUNCTION_BYTES_MAX = 4096
 KEPT = (
@@ -80,11 +81,9 @@ def bases(row, operands, frame):
     given."""
     if "/libc" in inside.module_of(row["addr"]):
         return [value for value in (inside.register(frame, name) for name in ("rax", "rdi")) if value]
-    match = OPERAND.search(operands[-1]) if operands else None
-    if not match or not match[3] or match[3] == "%rip":
-        return []
-    value = inside.register(frame, match[3][1:])
-    return [] if value is None else [value]
+    parts = parts_of(operands[-1], frame) if operands and is_memory(operands[-1]) else None
+    name = forms.pointer(*parts, inside.access) if parts else None
+    return [parts[0][name][0]] if name else []
 
 
 def base_origin(behind):

@@ -6,6 +6,7 @@ registers, and writes what it saw up to the crash as JSON. The task is the JSON 
   expect     the crash: signal, module, offset; other stops are passed to the program. None: the first stop is the crash
   fault      the address of the fault, or None
   read       addresses of words to read at the crash
+  find       a value: which words hold it at the crash
   load       address of an instruction: note its last reads
   settle     [cell, number] of a store: after it, keep every store of the value to the first cell; None: keep none
   until      [cell, number] of the store at which this ends, or None
@@ -130,18 +131,18 @@ class Access(gdb.Breakpoint):
 
 
 class Load(gdb.Breakpoint):
-    """Stops at an instruction and keeps what it is about to read: thread, address, value; for one stop, given by
-    number, also the origin of its pointer."""
+    """Stops at an instruction and keeps what it is about to read: thread, address, value, registers; for one stop, given
+    by number, also the origin of its pointer."""
 
-    def __init__(self, pc, detail, log):
+    def __init__(self, pc, task, log):
         # Uses a debug register: an ordinary breakpoint cannot be set where nothing is mapped yet.
         super().__init__(f"*{pc:#x}", gdb.BP_HARDWARE_BREAKPOINT)
-        self.log, self.detail, self.count = log, detail, 0
+        self.log, self.detail, self.fault, self.count = log, task["load_detail"], task["fault"], 0
 
     def stop(self):
         self.count += 1
         row, origin = seen.load(gdb.newest_frame().pc(), self.count == self.detail)
-        if row[1] is None:
+        if row[1] is None or row[0] == self.fault:  # the debugger can also read memory without access
             self.enabled = False  # as in Pass
             return True
         if origin:
@@ -290,7 +291,7 @@ def run(task):
             Pass(pc, task, log)
     if task["load"]:
         gdb.execute("starti", to_string=True)  # gdb asks the process whether it has debug registers
-        Load(task["load"], task["load_detail"], log)
+        Load(task["load"], task, log)
         gdb.execute("continue", to_string=True)
     elif task["settle"]:
         settle(task, log, watches, begin)
