@@ -126,10 +126,16 @@ size_t own_resident_bytes(const struct hak_heap *heap)
     return atomic_load_explicit(&heap->owner.carved_bytes, memory_order_relaxed) + heap->large_bytes;
 }
 
+/* How much has to go so that the heap may have this much more. */
+static size_t missing_bytes(const struct hak_heap *heap, size_t bytes)
+{
+    const size_t then_bytes = own_resident_bytes(heap) + bytes;
+    return then_bytes > heap->limit_bytes ? then_bytes - heap->limit_bytes : 0;
+}
+
 static bool has_room(const struct hak_heap *heap, size_t bytes)
 {
-    size_t now_bytes = own_resident_bytes(heap);
-    return now_bytes <= heap->limit_bytes && bytes <= heap->limit_bytes - now_bytes;
+    return missing_bytes(heap, bytes) == 0;
 }
 
 static void note_peak(struct hak_heap *heap)
@@ -137,7 +143,7 @@ static void note_peak(struct hak_heap *heap)
     if (own_resident_bytes(heap) > heap->peak_bytes) heap->peak_bytes = own_resident_bytes(heap);
 }
 
-size_t own_give_back_unused(struct hak_heap *heap)
+static void empty_bins(struct hak_heap *heap)
 {
     flush_bins(heap);
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
@@ -146,23 +152,46 @@ size_t own_give_back_unused(struct hak_heap *heap)
         heap->slab_bytes -= (size_t)first->prev->page_count * PAGE_BYTES;
     }
     slab_release_empty(&heap->owner);
+}
+
+size_t own_give_back_unused(struct hak_heap *heap)
+{
+    empty_bins(heap);
     const size_t bytes = slab_trim_all(&heap->owner);
     note_peak(heap); /* a trim counts blocks that were never carved, on pages that stay */
     return bytes;
 }
 
-/* Whether the heap may have this much more, after it has given back what lies free in it. It does that again when a 16th
- * of its limit more lies free than it could give back last: a program that frees a block at each NULL pays for little. */
+/* Whether a 16th of the limit more lies free than stayed when a whole trim made no room: a program that frees a block at each
+ * NULL pays for little. */
+static bool is_worth_a_trim(struct hak_heap *heap)
+{
+    const size_t free_bytes = heap->binned_bytes + owner_idle_bytes(&heap->owner), least_bytes = heap->limit_bytes >> 4;
+    if (free_bytes < heap->kept_bytes) heap->kept_bytes = free_bytes;
+    return free_bytes != 0 && (heap->kept_bytes == 0 || free_bytes - heap->kept_bytes >= least_bytes);
+}
+
+/* Whether the heap may have this much more. If it may not, it gives back of what lies free in it until it may; the next call
+ * continues at the slab behind. Before it answers that it may not, it trims from the first slab on, unless that is not worth it. */
 static bool make_room(struct hak_heap *heap, size_t bytes)
 {
     if (has_room(heap, bytes)) return true;
     drain(heap);
-    size_t free_bytes = heap->binned_bytes + owner_idle_bytes(&heap->owner), least_bytes = heap->limit_bytes >> 4;
-    if (free_bytes < heap->kept_bytes) heap->kept_bytes = free_bytes;
-    if (free_bytes == 0 || (heap->kept_bytes > 0 && free_bytes - heap->kept_bytes < least_bytes)) return false;
-    own_give_back_unused(heap);
-    heap->kept_bytes = owner_idle_bytes(&heap->owner);
-    return has_room(heap, bytes);
+    struct owner *owner = &heap->owner;
+    if (!slab_trim_is_due(owner) && !is_worth_a_trim(heap)) return false;
+    for (bool is_whole = false; !is_whole;) {
+        is_whole = !slab_trim_is_due(owner);
+        if (is_whole) {
+            empty_bins(heap);
+            slab_trim_begin(owner);
+        }
+        size_t missing;
+        while ((missing = missing_bytes(heap, bytes)) > 0 && slab_trim_is_due(owner)) slab_trim_some(owner, missing);
+        note_peak(heap);
+        if (missing == 0) return true;
+    }
+    heap->kept_bytes = owner_idle_bytes(owner);
+    return false;
 }
 
 /* --- small blocks ------------------------------------------------------------------------------------ */

@@ -28,7 +28,7 @@ struct hak_heap {
     size_t large_bytes; /* of runs and huge blocks, those included that are just being made */
     size_t limit_bytes;
     size_t peak_bytes; /* the most that own_resident_bytes ever was */
-    size_t kept_bytes; /* free, and still there after they were last given back for want of room */
+    size_t kept_bytes; /* free, and still there when a whole trim made no room, or fewer that were free later */
     size_t seen_bytes; /* in use and in bins, at the last own_purge_idle */
     bool is_purged; /* nothing has changed since it gave back what lay free */
     struct hak_heap *next_spare;

@@ -19,7 +19,7 @@ class OwnLaw : public test::OwnTest {
     struct Said {
         hak_heap *heap = hak_heap_new();
         size_t limit = SIZE_MAX, peak = 0;
-        size_t left = 0; // free after the heap took back what lay free, or less if less lay free at the limit since
+        size_t left = 0; // free when a whole trim made no room, or less if less lay free at the limit since
         std::vector<OwnHeld> held;
 
         size_t resident() const { return own_figures_of(heap).resident_bytes; }
@@ -28,13 +28,14 @@ class OwnLaw : public test::OwnTest {
         // Whether it takes back what lies free for a block that has no room.
         bool takes_back()
         {
+            if (slab_trim_is_due(&heap->owner)) return true;
             left = std::min(left, free_bytes());
             return free_bytes() != 0 && (left == 0 || free_bytes() - left >= limit / 16);
         }
     };
     test::Rng rng_;
     std::vector<Said> heaps_;
-    size_t took_back_ = 0, refused_ = 0, moved_ = 0;
+    size_t took_back_ = 0, took_some_ = 0, refused_ = 0, moved_ = 0;
 
     void SetUp() override
     {
@@ -60,19 +61,38 @@ class OwnLaw : public test::OwnTest {
         at.held.back().fill();
     }
 
+    static size_t longest_slab(const Said &at)
+    {
+        size_t pages = 0;
+        for (uint32_t c = 1; c < CLASS_COUNT; c++)
+            if (at.heap->owner.slabs[c] != nullptr) pages = std::max<size_t>(pages, sizeclass_slab_pages(c));
+        return pages * PAGE_BYTES;
+    }
+    // The heap trimmed slabs for a block that had no room: until there was enough, or all of them.
+    void took_back(Said &at, const void *block, size_t longest)
+    {
+        took_back_++;
+        if (block != nullptr) {
+            took_some_ += slab_trim_is_due(&at.heap->owner);
+            ASSERT_LE(at.limit - std::min(at.limit, at.resident()), longest) << "more went back than was wanted";
+            return;
+        }
+        ASSERT_EQ(at.heap->binned_bytes, 0u);
+        for (const slab *first : at.heap->owner.slabs)
+            ASSERT_TRUE(first == nullptr || first->prev->used_count > 0) << "an empty slab stays";
+        at.left = owner_idle_bytes(&at.heap->owner);
+        ASSERT_EQ(slab_trim_all(&at.heap->owner), 0u) << "NULL, though a page can go";
+    }
     // What a large block costs is known beforehand, so all that the limit does is.
     void alloc_large(Said &at, size_t size)
     {
         const size_t bytes = (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
         const bool fits = at.has_room(bytes), takes = !fits && at.takes_back();
+        const uint64_t trims = at.heap->owner.events[OWNER_EVENT_trims];
+        const size_t longest = longest_slab(at);
         void *block = hak_heap_malloc(at.heap, size);
-        if (takes) {
-            took_back_++;
-            ASSERT_EQ(at.heap->binned_bytes, 0u);
-            for (const slab *first : at.heap->owner.slabs)
-                ASSERT_TRUE(first == nullptr || first->prev->used_count > 0) << "an empty slab stays";
-            at.left = owner_idle_bytes(&at.heap->owner);
-        }
+        if (takes && (block == nullptr || at.heap->owner.events[OWNER_EVENT_trims] > trims))
+            took_back(at, block, longest);
         const size_t before = at.resident() - (block != nullptr ? hak_malloc_usable_size(block) : 0);
         const bool fits_then = before <= at.limit && bytes <= at.limit - before;
         ASSERT_EQ(block != nullptr, fits || (takes && fits_then)) << size << " bytes";
@@ -83,17 +103,19 @@ class OwnLaw : public test::OwnTest {
     {
         const bool takes = Said(at).takes_back();
         const uint64_t trims = at.heap->owner.events[OWNER_EVENT_trims];
+        const size_t longest = longest_slab(at);
         const size_t before = at.resident();
         void *block = rng_.below(4) == 0 ? hak_heap_calloc(at.heap, 1, size) : hak_heap_malloc(at.heap, size);
         refused_ += block == nullptr;
         if (at.heap->owner.events[OWNER_EVENT_trims] == trims) ASSERT_LE(at.resident(), std::max(at.limit, before));
         at.left = at.heap->kept_bytes;
-        if (block != nullptr) return keep(at, block, size);
-        ASSERT_LE(at.left, at.free_bytes());
-        if (takes) ASSERT_EQ(at.heap->binned_bytes, 0u) << "what lay free was not taken back";
         const size_t block_bytes = sizeclass_bytes(sizeclass_of(size)),
                      part_bytes = std::max<size_t>(os_page_bytes(), CARVE_BYTES);
         const size_t carved_bytes = block_bytes >= part_bytes ? block_bytes : part_bytes + block_bytes;
+        if (takes && (block == nullptr || at.heap->owner.events[OWNER_EVENT_trims] > trims))
+            took_back(at, block, longest);
+        if (block != nullptr) return keep(at, block, size);
+        ASSERT_LE(at.left, at.free_bytes());
         ASSERT_FALSE(at.has_room(carved_bytes)) << size << " bytes have room";
     }
     void alloc(Said &at)
@@ -106,6 +128,21 @@ class OwnLaw : public test::OwnTest {
         const size_t size = 16 * rng_.between(20, 80), blocks = 6 * MIB / size;
         const size_t before = refused_;
         for (size_t i = 0; i < blocks && refused_ == before && !HasFatalFailure(); i++) alloc_small(at, size);
+    }
+    // A full heap frees rows of blocks, so that pages of most slabs can go, and then wants another class.
+    void exchange(Said &at)
+    {
+        end(at, false);
+        hak_heap_limit_set(at.heap, at.limit = rng_.between(1, 4) * MIB / 2);
+        fill(at);
+        std::vector<OwnHeld> rest;
+        for (size_t i = 0; i < at.held.size(); i++)
+            if (i / 256 % 4 != 0) rest.push_back(at.held[i]);
+            else hak_free(at.held[i].block);
+        at.held = std::move(rest);
+        const size_t size = draw_size();
+        for (size_t left = rng_.below(100); left > 0 && !HasFatalFailure(); left--)
+            size > SMALL_BYTES_MAX ? alloc_large(at, size) : alloc_small(at, size);
     }
     void free_one(Said &at)
     {
@@ -172,7 +209,8 @@ class OwnLaw : public test::OwnTest {
         else if (what < 9) begin_small(at);
         else if (what == 9) own_purge_idle();
         else if (what == 10) fill(at);
-        else if (what < 14) // most of what it has
+        else if (what < 13) exchange(at);
+        else if (what < 16) // most of what it has
             for (size_t left = at.held.size() / 8; at.held.size() > left && !HasFatalFailure();) free_one(at);
         else if (what < 40)
             for (size_t left = rng_.below(20); left > 0 && !at.held.empty() && !HasFatalFailure(); left--) free_one(at);
@@ -228,6 +266,7 @@ TEST_F(OwnLaw, WhatTheProgramHoldsAndWhatTheLimitTakesBack)
         if (HasFailure()) FAIL() << "at step " << i;
     }
     EXPECT_GT(took_back_, 5u);
+    EXPECT_GT(took_some_, 0u);
     EXPECT_GT(refused_, 100u);
     EXPECT_GT(moved_, 50u);
 }

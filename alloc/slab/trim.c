@@ -93,10 +93,9 @@ static uint32_t purge_rows(const struct layout *at, const struct idle *idle, uin
 struct budget {
     uint32_t slabs, calls;
     int64_t blocks; /* below 0: more than the step had, since it finishes the slab that it looks at */
+    size_t bytes; /* given back: enough */
     bool has_more; /* the calls did not suffice for all rows of the last slab */
 };
-
-static const struct budget NO_BOUND = {UINT32_MAX, UINT32_MAX, INT64_MAX, false};
 
 static size_t trim(struct slab *slab, struct budget *left)
 {
@@ -178,7 +177,7 @@ static size_t trim_until(struct owner *owner, struct budget *left)
         trim_advance(owner, slab);
         /* The walk then passes it once more, and finds that it was trimmed. */
         if (is_due && slab->trimmed && owner->tag == CLASS_OWN && !slab_has_free(slab)) slab_list_back(slab);
-        if (left->blocks <= 0 || left->calls == 0) return bytes;
+        if (left->blocks <= 0 || left->calls == 0 || bytes >= left->bytes) return bytes;
     }
     return bytes;
 }
@@ -191,18 +190,23 @@ size_t slab_trim_step(struct owner *owner)
     }
     const uint32_t may = round_calls_left(), calls = may < TRIM_STEP_CALLS ? may : TRIM_STEP_CALLS;
     if (calls == 0) return 0;
-    struct budget left = {TRIM_STEP_SLABS, calls, TRIM_STEP_BLOCKS - owner->trim_ahead, false};
+    struct budget left = {TRIM_STEP_SLABS, calls, TRIM_STEP_BLOCKS - owner->trim_ahead, SIZE_MAX, false};
     size_t bytes = trim_until(owner, &left);
     round_calls_made(calls - left.calls);
     owner->trim_ahead = left.blocks < 0 ? (uint32_t)-left.blocks : 0;
     return bytes;
 }
 
+size_t slab_trim_some(struct owner *owner, size_t enough_bytes)
+{
+    struct budget left = {UINT32_MAX, UINT32_MAX, INT64_MAX, enough_bytes, false};
+    return trim_until(owner, &left);
+}
+
 size_t slab_trim_all(struct owner *owner)
 {
     slab_trim_begin(owner);
-    struct budget left = NO_BOUND;
-    return trim_until(owner, &left);
+    return slab_trim_some(owner, SIZE_MAX);
 }
 
 void slab_trim_shrunk(struct owner *owner)

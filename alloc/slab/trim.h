@@ -30,6 +30,10 @@ size_t slab_trim_all(struct owner *owner);
 void slab_trim_begin(struct owner *owner);
 size_t slab_trim_step(struct owner *owner);
 
+/* Continues a trim until this much has gone back to the system, or until it has looked at all slabs. It ends with a slab, so at
+ * most one slab's pages more go back. */
+size_t slab_trim_some(struct owner *owner, size_t enough_bytes);
+
 static inline bool slab_trim_is_due(const struct owner *owner)
 {
     return owner->trim_class != 0;

@@ -257,10 +257,10 @@ HAKMEM_API void hak_heap_free_all(struct hak_heap *heap) HAKMEM_NOTHROW;
 /* As hak_heap_free_all, and gives the heap back too. NULL is allowed and does nothing. */
 HAKMEM_API void hak_heap_destroy(struct hak_heap *heap) HAKMEM_NOTHROW;
 
-/* Bounds the heap's resident_bytes; SIZE_MAX: no limit, as a new heap has it. At the limit an allocation takes back what
- * lies free in the heap, the first time and then when a 16th of the limit more lies free than was left; if that is not
- * enough, it fails with ENOMEM. No callback is asked. A limit below what the heap has takes nothing away. The process's
- * limit (hak_limit_set) holds for all heaps together. */
+/* Bounds the heap's resident_bytes; SIZE_MAX: no limit, as a new heap has it. At the limit an allocation takes back as much
+ * as it needs of what lies free in the heap. If all of that is not enough, it fails with ENOMEM, and the heap looks again
+ * once a 16th of the limit more lies free. No callback is asked. A limit below what the heap has takes nothing away. The
+ * process's limit (hak_limit_set) holds for all heaps together. */
 HAKMEM_API void hak_heap_limit_set(struct hak_heap *heap, size_t limit_bytes) HAKMEM_NOTHROW;
 HAKMEM_API size_t hak_heap_limit_get(struct hak_heap *heap) HAKMEM_NOTHROW;
 
