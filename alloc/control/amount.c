@@ -91,3 +91,24 @@ bool amount_read(const char *text, const char *root, size_t *limit_bytes)
     *limit_bytes = value;
     return *text == '\0';
 }
+
+/* As the kernel estimates it: without swapping. UINT64_MAX: it is not known. */
+static uint64_t available_bytes(const char *root)
+{
+    static const char name[] = "\nMemAvailable:";
+    char path[PATH_BYTES_MAX], content[FILE_BYTES_MAX];
+    uint64_t kib;
+    if (!read_file(text_string(path, sizeof path, "%s/proc/meminfo", root), content, sizeof content)) return UINT64_MAX;
+    const char *at = strstr(content, name);
+    if (at == NULL) return UINT64_MAX;
+    at += sizeof name - 1;
+    at += strspn(at, " ");
+    return text_digits(&at, &kib) && kib <= UINT64_MAX >> 10 ? kib << 10 : UINT64_MAX;
+}
+
+bool amount_is_there(size_t bytes, const char *root)
+{
+    uint64_t least = memory_bytes(root), available = available_bytes(root);
+    if (available < least) least = available;
+    return bytes <= least - least / 16;
+}

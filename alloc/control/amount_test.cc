@@ -78,3 +78,23 @@ TEST(Amount, IsReadFromCgroups)
     EXPECT_TRUE(amount_read("10%", v1.path.c_str(), &bytes));
     EXPECT_EQ(bytes, 2097152u);
 }
+
+TEST(Amount, WhatMayBeFaultedIn)
+{
+    Root machine;
+    const char *root = machine.path.c_str();
+    const size_t all = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    EXPECT_TRUE(amount_is_there(all - all / 16, root)) << "nothing more is known";
+    EXPECT_FALSE(amount_is_there(all - all / 16 + 1, root));
+    machine.put("/proc/meminfo", "MemTotal:  9999 kB\nMemFree:  100 kB\nMemAvailable:    160 kB\nBuffers: 1 kB\n");
+    EXPECT_TRUE(amount_is_there(150 * 1024, root));
+    EXPECT_FALSE(amount_is_there(150 * 1024 + 1, root)) << "others have the rest";
+    machine.put("/proc/self/cgroup", "0::/a\n");
+    machine.put("/sys/fs/cgroup/a/memory.max", "16000\n");
+    EXPECT_TRUE(amount_is_there(15000, root));
+    EXPECT_FALSE(amount_is_there(15001, root)) << "the cgroup has less than the machine";
+    machine.put("/sys/fs/cgroup/a/memory.max", "16000000\n");
+    EXPECT_FALSE(amount_is_there(150 * 1024 + 1, root)) << "the machine has less than the cgroup";
+    machine.put("/proc/meminfo", "MemTotal:  1 kB\n");
+    EXPECT_TRUE(amount_is_there(15000000, root)) << "a kernel that does not say what is available";
+}

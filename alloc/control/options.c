@@ -107,7 +107,9 @@ static size_t prewarm_bytes;
 
 static void prewarm_set(size_t bytes)
 {
-    prewarm_bytes = bytes;
+    static const char entry[] = "HAKMEM_PREWARM";
+    if (amount_is_there(bytes, "")) prewarm_bytes = bytes;
+    else warn(entry, sizeof entry - 1, "more than the memory that is available; nothing is faulted in");
 }
 
 size_t options_prewarm_bytes(void)

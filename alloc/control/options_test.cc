@@ -144,6 +144,11 @@ TEST(Options, AmountsOfMemory)
         EXPECT_EQ(said, "");
         EXPECT_EQ(options_prewarm_bytes(), 3 * test::MIB);
     });
+    for (std::string entry : {"HAKMEM_PREWARM=100%", "HAKMEM_PREWARM=1024T"})
+        reading({entry}, [&](const std::string &said) {
+            EXPECT_EQ(said, "hakmem: HAKMEM_PREWARM: more than the memory that is available; nothing is faulted in\n");
+            EXPECT_EQ(options_prewarm_bytes(), 0u) << "the kernel would end this process or another one";
+        });
     for (std::string entry : {"HAKMEM_PREWARM=0", "HAKMEM_PREWARM=", "HAKMEM_PREWARM=1.5G"})
         reading({entry}, [&](const std::string &said) {
             EXPECT_EQ(said,
