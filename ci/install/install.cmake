@@ -41,7 +41,7 @@ endforeach()
 install(FILES $<TARGET_FILE:hakmem-nodeepbind> $<TARGET_FILE:hakmem-exit> DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 
 # The drop-in for services of systemd names the libraries' folder, which is known when they are installed; in a package it is
-# that of the tree.
+# that of the tree. LD_PRELOAD cannot name a folder with a space or a colon: a drop-in with one would be copied and do nothing.
 set(drop_in ${CMAKE_CURRENT_BINARY_DIR}/systemd.conf)
 set(prefix_of_drop_in "\${CMAKE_INSTALL_PREFIX}")
 if(HAKMEM_DEBIAN)
@@ -49,8 +49,12 @@ if(HAKMEM_DEBIAN)
 endif()
 install(CODE "set(HAKMEM_FOLDER \"${prefix_of_drop_in}/${CMAKE_INSTALL_LIBDIR}\")
   set(HAKMEM_LIBRARY libhakmem.so.${HAKMEM_SOVERSION})
-  configure_file(\"${install_folder}/systemd.conf.in\" \"${drop_in}\" @ONLY)" COMPONENT library)
-install(FILES ${drop_in} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/hakmem COMPONENT library)
+  if(HAKMEM_FOLDER MATCHES \"[ :]\")
+    message(STATUS \"no systemd.conf: LD_PRELOAD cannot name \${HAKMEM_FOLDER}, since it ends names at spaces and colons\")
+  else()
+    configure_file(\"${install_folder}/systemd.conf.in\" \"${drop_in}\" @ONLY)
+    file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATAROOTDIR}/hakmem\" TYPE FILE FILES \"${drop_in}\")
+  endif()" COMPONENT library)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/alloc/include/hakmem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 hakmem_install_link(libhakmem.so.${HAKMEM_SOVERSION} ${CMAKE_INSTALL_LIBDIR} libhakmem.so development)

@@ -3,7 +3,8 @@
 # for each component, so the next run removes what the install before brought, if that was another component.
 file(GLOB lists ${FOLDER}/install_manifest.txt ${FOLDER}/install_manifest_*.txt)
 if(NOT lists)
-  message(FATAL_ERROR "nothing was installed from ${FOLDER}: there is no install_manifest.txt")
+  message(FATAL_ERROR "nothing was installed from ${FOLDER}, or all that is known was removed: of each component CMake keeps only "
+    "the last install, and what an earlier one put elsewhere is to be removed by hand")
 endif()
 set(last "")
 foreach(list IN LISTS lists)
