@@ -224,6 +224,11 @@ ssize_t getrandom(void *buffer, std::size_t bytes, unsigned flags)
     return static_cast<ssize_t>(bytes);
 }
 
+int pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attributes) noexcept
+{
+    if (Machine *machine = Machine::current()) machine->make_lock(mutex);
+    return ORDER_LIBC(pthread_mutex_init)(mutex, attributes);
+}
 int pthread_mutex_lock(pthread_mutex_t *mutex) noexcept
 {
     Machine *machine = Machine::current();

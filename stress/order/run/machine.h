@@ -94,6 +94,8 @@ class Machine {
     virtual void lock(const void *lock, bool is_recursive);
     virtual bool try_lock(const void *lock, bool is_recursive);
     virtual void unlock(const void *lock);
+    // Makes a lock anew, free: the child of a fork may do so, whoever held it. A failure if another thread holds it.
+    void make_lock(const void *lock);
     // The child of a fork finds this lock free even if a thread that is gone holds it: that of pthread_once.
     void free_at_fork(const void *lock) { locks_[lock].is_free_at_fork = true; }
     // Blocks until another thread calls wake() with this key. Orders nothing.

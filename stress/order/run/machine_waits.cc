@@ -70,6 +70,17 @@ void Machine::unlock(const void *address)
     wake(address, kThreadsMax);
 }
 
+void Machine::make_lock(const void *address)
+{
+    point(address, true);
+    Lock &lock = locks_[address];
+    if (lock.owner != kMain && lock.owner != running_ && !has_ended_[lock.owner])
+        fail("a thread initialises a mutex that another thread holds");
+    lock.owner = kMain;
+    lock.depth = 0;
+    wake(address, kThreadsMax);
+}
+
 void Machine::join(unsigned thread)
 {
     while (!has_ended_[thread]) wait(&has_ended_[thread]);

@@ -16,6 +16,7 @@
 enum {
     RIGHT_RESETS,
     RIGHT_LOCKS,
+    RIGHT_INITS,
     BUG_RELAXED,
     BUG_REFUSED,
     BUG_INTERRUPTED,
@@ -25,6 +26,7 @@ enum {
     BUG_LOADED,
     BUG_LIBC_HEAP
 };
+enum { USES_MUTEX = CANARY_KIND == RIGHT_LOCKS || CANARY_KIND == RIGHT_INITS };
 enum { CELL_BYTES = 8192, CELLS = 64, HEAD_BYTES = 4096, KEPT_MS = 1000 };
 
 struct cell {
@@ -37,7 +39,7 @@ static struct cell cells[CELLS];
 static struct cell *free_cells;
 static size_t used;
 static _Atomic(uint32_t) lock;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for RIGHT_LOCKS */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* for USES_MUTEX */
 static pthread_once_t once = PTHREAD_ONCE_INIT; /* for RIGHT_RESETS */
 static _Atomic(uint32_t) beginnings;
 static char *kept; /* the mapping that was freed last */
@@ -53,7 +55,7 @@ static uint64_t now_ms(void)
 
 static void take_lock(void)
 {
-    if (CANARY_KIND == RIGHT_LOCKS) {
+    if (USES_MUTEX) {
         pthread_mutex_lock(&mutex);
         return;
     }
@@ -66,7 +68,7 @@ static void take_lock(void)
 
 static void release_lock(void)
 {
-    if (CANARY_KIND == RIGHT_LOCKS) {
+    if (USES_MUTEX) {
         pthread_mutex_unlock(&mutex);
         return;
     }
@@ -80,10 +82,17 @@ static void reset_lock(void)
     if (CANARY_KIND != BUG_FORKED && CANARY_KIND != BUG_SPINNING) atomic_store_explicit(&lock, 0, memory_order_relaxed);
 }
 
+/* In the child, too: whoever holds it is not there. */
+static void init_mutex(void)
+{
+    pthread_mutex_init(&mutex, NULL);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     if (CANARY_KIND == BUG_LOADED) __builtin_trap();
     if (CANARY_KIND == RIGHT_LOCKS) pthread_atfork(take_lock, release_lock, release_lock);
+    else if (CANARY_KIND == RIGHT_INITS) pthread_atfork(take_lock, release_lock, init_mutex);
     else pthread_atfork(NULL, NULL, reset_lock);
 }
 
