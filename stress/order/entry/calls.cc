@@ -53,6 +53,10 @@ long call_for_memory(long number, long a, long b, long c, long d, long e, long f
 {
     const bool is_subject = pages_now != nullptr && (Machine::current() != nullptr || pages_now->is_active);
     if (!is_subject) return call(number, a, b, c, d, e, f);
+    if (Machine *machine = Machine::current();
+        machine != nullptr && number == SYS_munmap &&
+        pages_now->is_gone(static_cast<std::uintptr_t>(a), static_cast<std::size_t>(b)))
+        machine->fail("munmap of memory that is not mapped: another thread may have mapped it since");
     const bool can_fail = troubles_now != nullptr && Machine::current() != nullptr;
     if (can_fail && troubles_now->refuses(number, static_cast<std::size_t>(b)))
         return result_of(number == SYS_madvise ? -EAGAIN : -ENOMEM);

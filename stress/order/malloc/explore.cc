@@ -131,6 +131,7 @@ class Worker {
         keys().take();
         machine_.limit_points(request.points_max);
         if (request.ignores_races) machine_.ignore_races();
+        if (request.stops_at_stores) machine_.stop_at_stores();
         if (request.is_reduced) machine_.reduce_to(sharing_);
     }
 
@@ -141,6 +142,7 @@ class Worker {
             result_ = {};
             ends_.clear();
             is_polluted_ = false;
+            points_made_ = 0;
             const bool is_done = request_.is_search ? search() : draw();
             if (is_done) return finish();
         }
@@ -156,6 +158,10 @@ class Worker {
     void count(const Machine::Result &last);
     bool fails(const Machine::Result &last, const std::vector<unsigned> &chosen);
     bool is_time_up() const { return request_.seconds > 0 && passed() > request_.seconds; }
+    bool has_enough(std::uint64_t share) const
+    {
+        return request_.points_enough != 0 && points_made_ >= request_.points_enough / share;
+    }
     double passed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
     ExploreResult finish()
     {
@@ -174,7 +180,7 @@ class Worker {
     std::unordered_set<std::uint64_t> ends_;
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
     ExploreResult result_;
-    std::uint64_t runs_ = 0, points_ = 1;
+    std::uint64_t runs_ = 0, points_ = 1, points_made_ = 0;
     unsigned outgrown_ = 0;
     bool is_polluted_ = false; // a run has left something behind
 };
@@ -198,6 +204,7 @@ Machine::Result Worker::run(Chooser &chooser)
         },
         chooser);
     is_in_signal = 0;
+    points_made_ += last.points;
     const bool is_whole =
         !last.is_pruned && !last.has_outgrown && !last.is_given_up && last.failure.empty() && !last.race;
     if (is_whole && request_.scenario->inside != nullptr && request_.scenario->inside->law != nullptr)
@@ -290,6 +297,7 @@ bool Worker::warm_up(bool &has_failed)
             has_failed = true;
             break;
         }
+        if (has_enough(2)) break; // the other half is for what comes behind
     }
     return true;
 }
@@ -311,7 +319,7 @@ bool Worker::draw()
         break;
     }
     const std::size_t known = sharing_.known();
-    for (std::uint64_t i = 0; i < request_.schedules && !is_time_up(); ++i) {
+    for (std::uint64_t i = 0; i < request_.schedules && !is_time_up() && !has_enough(1); ++i) {
         result_.seed = request_.seed + i;
         sharing_.keep_first(known);
         for (;;) {

@@ -19,6 +19,7 @@ struct ExploreRequest {
     Rules rules;
     Bounds bounds;
     bool ignores_races = false;
+    bool stops_at_stores = false; // also of private memory, for programs that fork
     bool is_search = false; // every schedule within the bounds; else random ones
     bool is_reduced = true; // leaves out schedules that show nothing new; README.md says why that is so
     bool keeps_ends = false; // digests of the memory at the end of the runs
@@ -26,6 +27,7 @@ struct ExploreRequest {
     std::uint64_t schedules = 1000, seed = 42; // of random ones; the seeds count up
     double seconds = 0; // 0: no limit
     std::uint64_t points_max = 100000; // of a run; one with more is given up
+    std::uint64_t points_enough = 0; // of random runs: with this many in all no other one begins; 0: no limit
 };
 
 struct ExploreNumbers {

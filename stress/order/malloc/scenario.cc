@@ -1,5 +1,6 @@
 #include "order/malloc/scenario.h"
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -108,7 +109,15 @@ void Blocks::free(unsigned slot)
     Machine &machine = *Machine::current();
     if (machine.keeps_steps()) machine.note(print("free(%p)", start));
     block.start = nullptr;
-    subject_->free(start);
+    free_keeping_errno(*subject_, start);
+}
+
+void Blocks::free_keeping_errno(const Subject &subject, void *start)
+{
+    constexpr int kErrno = ERANGE; // no call for memory sets it
+    errno = kErrno;
+    subject.free(start);
+    if (const int now = errno; now != kErrno) Machine::current()->fail(print("free(%p) set errno to %d", start, now));
 }
 
 void Blocks::trim()

@@ -21,6 +21,8 @@ class Blocks {
     void aligned(unsigned slot, std::size_t bytes, std::size_t align); // if the malloc can
     void resize(unsigned slot, std::size_t bytes);
     void free(unsigned slot);
+    // Fails if the malloc's free changes errno.
+    static void free_keeping_errno(const Subject &subject, void *start);
     // Nothing if the malloc has no such function.
     void trim();
     // The thread gives the slot away, or takes it: the one happens before the other.

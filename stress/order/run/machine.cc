@@ -14,7 +14,7 @@ constexpr unsigned kAloneMax = 2000;
 constexpr unsigned kQuietMax = 100000;
 // Of a longer copy or fill the first and the last half of this are judged: each byte costs as much as an access.
 constexpr std::size_t kJudgedWholeMax = 16384;
-// Points in a child of fork while no other thread can run, at most. Whole programs have a fifth of them.
+// Points of a call in a child of fork while no other thread can run, at most.
 constexpr unsigned kSoleMax = 10000;
 // Accesses in a row of a thread that nobody can hear.
 constexpr unsigned kSoleQuietMax = 10000000;
@@ -54,6 +54,7 @@ Machine::Result Machine::run(unsigned count, const std::function<void(unsigned)>
     result_ = {};
     count_ = count;
     alone_ = quiet_ = sole_ = 0;
+    stops_ = 0;
     is_alone_ = has_forked_ = is_sole_ = false;
     for (unsigned i = 0; i < count; ++i) {
         has_ended_[i] = false;
@@ -97,6 +98,19 @@ void Machine::point(const volatile void *key, bool is_write)
     chooser_->does(event, about, is_write, memory_->clock(running_));
 }
 
+// Before a store that no other thread can notice, unless one of them forks. Steps like this are no sign of a thread that waits.
+void Machine::stop(const volatile void *address)
+{
+    result_.points++;
+    stops_++;
+    const auto about = reinterpret_cast<std::uintptr_t>(address);
+    const Event event = memory_->upcoming(running_);
+    chooser_->is_about_to(event, about, true);
+    if (is_fresh_[running_]) is_fresh_[running_] = false;
+    else choose_next(true);
+    chooser_->does(event, about, true, memory_->clock(running_));
+}
+
 void Machine::pause()
 {
     if (is_fresh_[running_]) { // it was chosen to make its first step
@@ -105,7 +119,7 @@ void Machine::pause()
     }
     if (has_forked_) sole_ = can_another_run() ? 0 : sole_ + 1;
     if (sole_ > kSoleMax) fail("livelock: the child of a fork spins, and no other thread can run");
-    if (result_.points > points_max_) {
+    if (result_.points - stops_ > points_max_) {
         result_.is_given_up = true;
         leave();
     }
@@ -187,6 +201,7 @@ bool Machine::is_private(const volatile void *address, unsigned bytes, bool is_w
         return true;
     }
     if (is_shared(address, bytes, is_write)) return false;
+    if (stops_at_stores_ && is_write) stop(address);
     if (++quiet_ > kQuietMax) {
         quiet_ = 0;
         yield();
@@ -234,6 +249,7 @@ void Machine::plain(const volatile void *address, std::size_t bytes, bool is_wri
     }
     if (is_write) before_write(address, bytes);
     if (is_sole_) return;
+    if (stops_at_stores_ && is_write) stop(address);
     if (is_shared(address, bytes, is_write)) {
         judge(address, bytes, {is_write, false}, memory_->upcoming(running_), place);
         if (is_write) memory_->forget(address, bytes);

@@ -52,6 +52,8 @@ class Machine {
     bool keeps_steps() const { return keeps_steps_; }
     // A run with more points is given up.
     void limit_points(std::uint64_t most) { points_max_ = most; }
+    // A thread may be switched before each store, also of private memory: a forked child sees those, and not the next ones.
+    void stop_at_stores() { stops_at_stores_ = true; }
     // Only what is shared is seen by the model, and only before it a thread may be switched.
     void reduce_to(Sharing &sharing) { sharing_ = &sharing; }
     // Data races are no failures: to find what lies behind one that is known.
@@ -94,7 +96,7 @@ class Machine {
     virtual void lock(const void *lock, bool is_recursive);
     virtual bool try_lock(const void *lock, bool is_recursive);
     virtual void unlock(const void *lock);
-    // Makes a lock anew, free: the child of a fork may do so, whoever held it. A failure if another thread holds it.
+    // Makes the lock free, as initialising it does. A failure if another thread of this process holds it.
     void make_lock(const void *lock);
     // The child of a fork finds this lock free even if a thread that is gone holds it: that of pthread_once.
     void free_at_fork(const void *lock) { locks_[lock].is_free_at_fork = true; }
@@ -123,6 +125,9 @@ class Machine {
     // have made a step are gone, wherever they are. The child starts the others.
     void fork(const std::function<void()> &handlers);
 
+    // The thread has ended a call, so it does not spin.
+    void advance() { sole_ = 0; }
+
     // The process dies: nothing that happens from now on is the subject's.
     void abandon() { now_ = nullptr; }
     static bool is_in_run() { return now_ != nullptr; }
@@ -142,6 +147,7 @@ class Machine {
     // Before each step that other threads can notice: here another one may continue. `key`: the memory, or the like, that the
     // step is about.
     void point(const volatile void *key, bool is_write);
+    void stop(const volatile void *address);
     void pause();
     bool can_another_run() const;
     // Whether no other thread can notice an access. It counts as a plain access then.
@@ -170,14 +176,15 @@ class Machine {
     const std::function<void(unsigned)> *body_ = nullptr;
     Result result_;
     unsigned count_ = 0;
-    bool keeps_steps_ = false, ignores_races_ = false;
+    bool keeps_steps_ = false, ignores_races_ = false, stops_at_stores_ = false;
     bool is_sole_ = false;
     bool is_alone_ = false; // in a child that has just been forked
     bool has_forked_ = false;
     std::uint64_t points_max_ = ~std::uint64_t{0};
+    std::uint64_t stops_ = 0; // of the points, those before stores to private memory
     unsigned alone_ = 0; // points since the last switch
     unsigned quiet_ = 0; // private accesses since the last point
-    unsigned sole_ = 0; // in a child of fork, points since another thread could run
+    unsigned sole_ = 0; // in a child of fork, points since another thread could run, or the thread has ended a call
     bool is_fresh_[kThreadsMax] = {}; // has made no step
     bool has_ended_[kThreadsMax] = {};
     const void *waits_for_[kThreadsMax] = {};

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "order/run/system.h"
 
@@ -59,6 +60,13 @@ bool Pages::is_kept(std::uintptr_t address) const
     if (is_arena(address)) return address < kept_next_[arena_of(address)];
     return std::any_of(variables_.begin(), variables_.end(),
                        [&](Range range) { return address - range.start < range.bytes; });
+}
+
+bool Pages::is_gone(std::uintptr_t start, std::size_t bytes) const
+{
+    if (!is_taken_ || !is_arena(start) || start < kept_next_[arena_of(start)]) return false;
+    const auto behind = run_mapped_.lower_bound(start + bytes);
+    return behind == run_mapped_.begin() || std::prev(behind)->second.end <= start;
 }
 
 // Calls this with each page of the range that has memory.

@@ -28,6 +28,9 @@ class Pages {
     // The system's calls, with its results: at least 0, or an errno value, negated.
     long call(unsigned thread, long number, const long (&arguments)[6]);
 
+    // Whether these bytes are of a run, and nothing of them is mapped any more.
+    bool is_gone(std::uintptr_t start, std::size_t bytes) const;
+
     // Memory of the subject beside the arenas: its variables.
     void add(std::uintptr_t start, std::size_t bytes) { variables_.push_back({start, bytes}); }
     void take();

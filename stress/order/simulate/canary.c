@@ -21,6 +21,9 @@ enum {
     BUG_REFUSED,
     BUG_INTERRUPTED,
     BUG_FORKED,
+    BUG_TORN,
+    BUG_ERRNO,
+    BUG_UNMAPS_TWICE,
     BUG_SPINNING,
     BUG_CLOCK,
     BUG_LOADED,
@@ -76,13 +79,14 @@ static void release_lock(void)
     syscall(SYS_futex, &lock, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* In the child after fork. */
+/* In the child after fork. Who had the lock may have been changing what is kept. */
 static void reset_lock(void)
 {
+    if (CANARY_KIND != BUG_TORN && atomic_load_explicit(&lock, memory_order_relaxed) != 0) kept = NULL;
     if (CANARY_KIND != BUG_FORKED && CANARY_KIND != BUG_SPINNING) atomic_store_explicit(&lock, 0, memory_order_relaxed);
 }
 
-/* In the child, too: whoever holds it is not there. */
+/* In the child, too: the thread that holds it is not there. */
 static void init_mutex(void)
 {
     pthread_mutex_init(&mutex, NULL);
@@ -129,6 +133,7 @@ static void mapping_free(char *start)
     kept_since_ms = now_ms();
     release_lock();
     if (old != NULL) munmap(old, old_bytes);
+    if (old != NULL && CANARY_KIND == BUG_UNMAPS_TWICE) munmap(old, old_bytes);
 }
 
 /* A fork may come between its steps. */
@@ -194,7 +199,9 @@ void *canary_malloc(size_t bytes)
 
 void canary_free(void *block)
 {
+    int error = errno;
     release(block);
+    if (CANARY_KIND != BUG_ERRNO) errno = error;
 }
 
 void *canary_calloc(size_t count, size_t bytes)

@@ -21,6 +21,7 @@ namespace stress::order {
 namespace {
 
 constexpr std::uint64_t kPointsMax = 20000; // ten times as many as most runs have
+constexpr std::uint64_t kPointsEnough = 150000; // of a program: a long one runs in fewer schedules
 constexpr int kFailed = 1, kBadInput = 2;
 
 // A subject may ask which processor it runs on, so each program has the same one.
@@ -77,9 +78,11 @@ int run_program(const SimulateOptions &options, std::uint64_t seed, const std::f
     request.threads = static_cast<unsigned>(program.threads.size()) + 1;
     request.bounds = program.bounds;
     request.ignores_races = options.ignores_races;
+    request.stops_at_stores = program.stops_at_stores;
     request.schedules = options.schedules;
     request.seed = seed * 1000;
     request.points_max = kPointsMax;
+    request.points_enough = kPointsEnough;
     if (options.prints) fmt::print("{}", program_text(program));
     const ExploreResult result = explore(request);
     if (!result.refused.empty()) {

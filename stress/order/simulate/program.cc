@@ -15,7 +15,6 @@ namespace {
 using Kind = Operation::Kind;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr std::size_t kManyBytes = 8 * kMiB; // of many blocks together
 constexpr unsigned kThreadsDrawn = 5; // at most, and the last one
 
 struct Word {
@@ -28,6 +27,7 @@ constexpr Word kWords[] = {{Kind::use, "use"},
                            {Kind::resize, "resize"},
                            {Kind::own, "own"},
                            {Kind::row, "row"},
+                           {Kind::replace, "replace"},
                            {Kind::many, "many"},
                            {Kind::own_new, "own-new"},
                            {Kind::own_limit, "own-limit"},
@@ -93,6 +93,83 @@ Troubles troubles_draw(Draw &draw)
     return troubles;
 }
 
+// Draws the operations of one program.
+class Drawer {
+  public:
+    Drawer(Draw &draw, Program &program);
+    void before();
+    void threads();
+
+  private:
+    bool has(Kind kind) const { return std::find(kinds_.begin(), kinds_.end(), kind) != kinds_.end(); }
+    std::size_t size() { return sizes_[draw_.below(sizes_.size())]; }
+    Operation operation(bool is_before, Kind wanted = Kind::use);
+
+    Draw &draw_;
+    Program &program_;
+    std::vector<std::size_t> sizes_;
+    std::vector<Kind> kinds_; // swarm: most programs have few, some many, so that rare ones meet
+    unsigned slots_ = 0;
+    std::size_t many_bytes_; // of many blocks together
+};
+
+Drawer::Drawer(Draw &draw, Program &program) : draw_(draw), program_(program), sizes_(sizes_draw(draw))
+{
+    const unsigned rarity = draw.of({2U, 4U, 4U, 6U});
+    for (const Word &word : kWords)
+        if (word.kind != Kind::use && draw.one_in(rarity)) kinds_.push_back(word.kind);
+    program.has_heap = has(Kind::own) || has(Kind::own_limit);
+    program.stops_at_stores = has(Kind::fork) && draw.one_in(2);
+    const bool has_rows = draw.one_in(4);
+    if (has_rows) kinds_.push_back(Kind::row);
+    slots_ = has_rows ? 24 : 2 + static_cast<unsigned>(draw.below(5));
+    many_bytes_ = draw.of<std::size_t>({8, 64}) * kMiB;
+}
+
+Operation Drawer::operation(bool is_before, Kind wanted)
+{
+    Operation drawn{wanted, static_cast<unsigned>(draw_.below(slots_)), size()};
+    if (wanted == Kind::use && !kinds_.empty() && draw_.one_in(2)) drawn.kind = kinds_[draw_.below(kinds_.size())];
+    if (is_before && drawn.kind == Kind::fork) drawn.kind = Kind::use;
+    switch (drawn.kind) {
+    case Kind::resize: drawn.bytes = drawn.bytes * draw_.of<std::size_t>({1, 2, 4}) / 2; break;
+    case Kind::aligned: drawn.more = draw_.of<std::size_t>({64, 4096, 65536, 4 * kMiB}); break;
+    case Kind::row: drawn.more = 1 + draw_.below(slots_ - drawn.slot); break;
+    case Kind::replace:
+    case Kind::many: drawn.more = std::min(draw_.of<std::size_t>({8, 40, 300}), many_bytes_ / drawn.bytes); break;
+    case Kind::jump: drawn.bytes = draw_.of<std::size_t>({1, 100, 10000, 3600000}); break;
+    case Kind::own_limit: drawn.bytes = draw_.of<std::size_t>({0, kMiB, SIZE_MAX}); break;
+    case Kind::limit: drawn.bytes = draw_.of<std::size_t>({8 * kMiB, 64 * kMiB, SIZE_MAX}); break;
+    case Kind::limit_soft: drawn.bytes = draw_.of<std::size_t>({0, kMiB, SIZE_MAX}); break;
+    case Kind::profile: drawn.bytes = draw_.of<std::size_t>({1, 16, 4096}); break;
+    default: break;
+    }
+    return drawn;
+}
+
+void Drawer::before()
+{
+    for (const Kind kind : {Kind::own_limit, Kind::limit, Kind::limit_soft, Kind::profile}) // what all else meets
+        if (has(kind) && draw_.one_in(2)) program_.before.push_back(operation(true, kind));
+    if (draw_.one_in(2))
+        for (unsigned slot = 0; slot < slots_; ++slot)
+            program_.before.push_back({program_.has_heap && draw_.one_in(2) ? Kind::own : Kind::use, slot, size()});
+    const std::size_t count = draw_.below(8);
+    for (std::size_t i = 0; i < count; ++i) program_.before.push_back(operation(true));
+}
+
+void Drawer::threads()
+{
+    program_.threads.resize(2 + draw_.below(draw_.one_in(3) ? kThreadsDrawn - 1 : 2));
+    const unsigned most = draw_.of({6U, 6U, 12U});
+    for (unsigned i = 0; i < program_.threads.size(); ++i) {
+        Program::Thread &thread = program_.threads[i];
+        thread.after = i > 1 && draw_.one_in(2) ? static_cast<unsigned>(draw_.below(i)) : i;
+        const std::size_t count = i == 0 && draw_.one_in(3) ? 0 : 1 + draw_.below(most); // 0: its blocks outlive it
+        for (std::size_t k = 0; k < count; ++k) thread.operations.push_back(operation(false));
+    }
+}
+
 } // namespace
 
 bool Program::may_fail() const
@@ -119,50 +196,12 @@ Program program_draw(std::uint64_t seed)
         program.environment.emplace_back("HAKMEM_GUARD_SAMPLE", draw.of({"1", "3"}));
         program.environment.emplace_back("HAKMEM_GUARD_SLOTS", draw.of({"1", "2", "1024"}));
     }
-    if (draw.one_in(6)) program.environment.emplace_back("HAKMEM_PURGE_DELAY_MS", draw.of({"0", "1", "100"}));
+    if (draw.one_in(4)) program.environment.emplace_back("HAKMEM_PURGE_DELAY_MS", draw.of({"0", "1", "100"}));
     if (draw.one_in(6)) program.environment.emplace_back("HAKMEM_HUGE_CACHE_MIB", "0");
-
-    const std::vector<std::size_t> sizes = sizes_draw(draw);
-    std::vector<Kind> kinds; // swarm: each program has few
-    for (const Word &word : kWords)
-        if (word.kind != Kind::use && draw.one_in(4)) kinds.push_back(word.kind);
-    program.has_heap =
-        std::any_of(kinds.begin(), kinds.end(), [](Kind kind) { return kind == Kind::own || kind == Kind::own_limit; });
-    const bool has_many = draw.one_in(4);
-    if (has_many) kinds.push_back(Kind::row);
-    const unsigned slots = has_many ? 24 : 2 + static_cast<unsigned>(draw.below(5));
-    const auto operation = [&](bool is_before, Kind wanted = Kind::use) {
-        Operation drawn{wanted, static_cast<unsigned>(draw.below(slots)), sizes[draw.below(sizes.size())]};
-        if (wanted == Kind::use && !kinds.empty() && draw.one_in(2)) drawn.kind = kinds[draw.below(kinds.size())];
-        if (drawn.kind == Kind::resize) drawn.bytes = drawn.bytes * draw.of<std::size_t>({1, 2, 4}) / 2;
-        if (drawn.kind == Kind::aligned) drawn.more = draw.of<std::size_t>({64, 4096, 65536, 4 * kMiB});
-        if (drawn.kind == Kind::row) drawn.more = 1 + draw.below(slots - drawn.slot);
-        if (drawn.kind == Kind::many)
-            drawn.more = std::min(draw.of<std::size_t>({8, 40, 300}), kManyBytes / drawn.bytes);
-        if (is_before && drawn.kind == Kind::fork) drawn.kind = Kind::use;
-        if (drawn.kind == Kind::jump) drawn.bytes = draw.of<std::size_t>({1, 100, 10000, 3600000});
-        if (drawn.kind == Kind::own_limit) drawn.bytes = draw.of<std::size_t>({0, kMiB, SIZE_MAX});
-        if (drawn.kind == Kind::limit) drawn.bytes = draw.of<std::size_t>({8 * kMiB, 64 * kMiB, SIZE_MAX});
-        if (drawn.kind == Kind::limit_soft) drawn.bytes = draw.of<std::size_t>({0, kMiB, SIZE_MAX});
-        if (drawn.kind == Kind::profile) drawn.bytes = draw.of<std::size_t>({1, 16, 4096});
-        return drawn;
-    };
-    for (const Kind kind : {Kind::own_limit, Kind::limit, Kind::limit_soft, Kind::profile}) // what all else meets
-        if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end() && draw.one_in(2))
-            program.before.push_back(operation(true, kind));
-    if (draw.one_in(2))
-        for (unsigned slot = 0; slot < slots; ++slot)
-            program.before.push_back(
-                {program.has_heap && draw.one_in(2) ? Kind::own : Kind::use, slot, sizes[draw.below(sizes.size())]});
-    const std::size_t before = draw.below(8);
-    for (std::size_t i = 0; i < before; ++i) program.before.push_back(operation(true));
-    program.threads.resize(2 + draw.below(draw.one_in(3) ? kThreadsDrawn - 1 : 2));
-    for (unsigned i = 0; i < program.threads.size(); ++i) {
-        Program::Thread &thread = program.threads[i];
-        thread.after = i > 1 && draw.one_in(2) ? static_cast<unsigned>(draw.below(i)) : i;
-        const std::size_t count = i == 0 && draw.one_in(3) ? 0 : 1 + draw.below(6); // 0: its blocks outlive it
-        for (std::size_t k = 0; k < count; ++k) thread.operations.push_back(operation(false));
-    }
+    Drawer drawer(draw, program);
+    if (program.is_first && draw.one_in(2)) program.has_heap = false; // each thread begins with a first call
+    else drawer.before();
+    drawer.threads();
     return program;
 }
 
@@ -187,6 +226,7 @@ std::string program_text(const Program &program)
 {
     const Troubles &troubles = program.troubles;
     std::string text = fmt::format("  program {}{}:", program.seed, program.is_first ? ", first calls" : "");
+    if (program.stops_at_stores) text += " switches before each store;";
     if (program.has_heap) text += " a heap of its own;";
     for (const auto &[name, value] : program.environment) text += fmt::format(" {}={}", name, value);
     if (troubles.first != 0)

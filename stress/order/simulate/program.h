@@ -19,6 +19,7 @@ struct Operation {
         resize, // the same, but for realloc of a block that is there
         own, // the same, in the program's own heap
         row, // uses this slot and those behind it
+        replace, // of those many blocks: frees each and allocates another one; else as `many`
         many, // allocates many blocks if there are none under this number, else frees them
         // Those so far are about a block of a size.
         own_new, // makes a heap, a block in it, empties it, makes another, and destroys all
@@ -50,6 +51,7 @@ struct Program {
     Bounds bounds;
     bool has_heap = false; // of its own, if the malloc has such heaps
     bool is_first = false; // the first calls of the process are the program's
+    bool stops_at_stores = false; // threads may be anywhere when one of them forks
     std::vector<std::pair<std::string, std::string>> environment;
 
     bool may_fail() const;
