@@ -10,6 +10,7 @@ register came from:
             constant  contained in an instruction
             computed  by arithmetic
             call      returned by the function in "callee"
+            sum       of the registers in "suspects": (name, value, part)
             unknown   the search found nothing
   function, pc, asm   the instruction
   ambiguous           another instruction may have set the register, on another path to its use
@@ -117,12 +118,13 @@ def constant(frame, row, operand, value):
     return None
 
 
-def in_rows(frame, rows, name, value, is_caller=False, is_index=False):
+def in_rows(frame, rows, name, value, is_caller=False, part=""):
     """The origin of a register as set by these rows of one function; ("argument", name, is_ambiguous, value, is_made) if
     it was set before them. It is ambiguous if the program may have come by another path, on which the register was set
     elsewhere. is_caller: the frame waits for a call, so that other registers than those that a call keeps are not its
-    own. is_index: the value is a number, which may be made of one other value, such as a bad pointer; not of a good one,
-    for then the making is the fault."""
+    own. part "index": the value is a number, which may be made of one other value, such as a bad pointer; not of a good
+    one, for then the making is the fault. part "base": the value is a bad pointer; if it is the sum of a pointer and an
+    index that may be bad, the kind is "sum"."""
     last = max(rows[-1]["addr"], frame.pc() if rows and rows[0]["addr"] <= frame.pc() else 0) if rows else 0
     around = decode(rows[0]["addr"], last + BYTES_BEHIND) if rows else []
     ways, place, is_ambiguous, is_made = ways_to(around), len(rows), False, False
@@ -140,11 +142,14 @@ def in_rows(frame, rows, name, value, is_caller=False, is_index=False):
         loads = [one for one in places if one >= 0 and is_load(around[one])] if len(places) > 1 else []
         places = loads or places  # the likelier ones, until it is decided
         place = max((one for one in places if one < place), default=max(places, default=-1))
-        made_of = earlier.source(place, value) if is_index and place >= 0 else None
+        made_of = earlier.source(place, value) if part == "index" and place >= 0 else None
         if made_of is not None and inside.access(made_of[1]) != forms.OBJECT:
-            is_made = is_made or made_of[1] != value
-            name, value = made_of
+            name, value, is_made = *made_of[:2], is_made or made_of[2]
             continue
+        terms, fixed = earlier.terms(place, value) if part == "base" and place >= 0 else ({}, [])
+        parts = forms.suspects(terms, fixed, inside.access)
+        if "index" in dict(parts).values():
+            return result("sum", frame, around[place], suspects=[(one, terms[one][0], is_a) for one, is_a in parts])
         found = ("argument", name) if place < 0 else at_row(frame, around[place], name, value, earlier, place)
         if isinstance(found, tuple) and len(found) == 3:
             _, name, value = found  # copied from another register
@@ -273,9 +278,10 @@ def callee_of(row):
     return match[1] if match else ""
 
 
-def origin(name, value, pc=None, start=0, is_index=False):
+def origin(name, value, pc=None, start=0, part=""):
     """The origin of a register's value that the frame `start` uses at pc, or where it has stopped. Follows it through
-    the callers as long as it was passed on. "level" in the answer is the frame's. is_index: see in_rows."""
+    the callers as long as it was passed on. "level" in the answer is the frame's. part: see in_rows.
+    """
     name = whole(name)
     _state["candidates"] = None
     last = {"kind": "unknown", "function": "", "pc": 0, "asm": "", "level": start}
@@ -295,13 +301,13 @@ def origin(name, value, pc=None, start=0, is_index=False):
         rows = before(here)
         if (level or start and pc is None) and rows and rows[-1]["asm"].startswith("call"):
             rows = rows[:-1]  # for the call itself, values that went in matter, not values that come out
-        found = in_rows(frame, rows, name, value, bool(level or start), is_index)
+        found = in_rows(frame, rows, name, value, bool(level or start), part)
         if not isinstance(found, tuple):
             rows_of[0].select()
             is_ambiguous = is_ambiguous or found.get("ambiguous", False)
             more = {"ambiguous": True, "candidates": _state["candidates"] or []} if is_ambiguous else {}
             return {**found, "level": start + level, **({"made": True} if is_made else {}), **more}
-        name, is_ambiguous, value, is_made = found[1], is_ambiguous or found[2], found[3], is_made or found[4]
+        name, is_ambiguous, value, is_made = (found[1], is_ambiguous or found[2], found[3], is_made or found[4])
         if name not in SAVED_BY_CALLEE and name not in ARGUMENTS:
             break
     if rows_of:

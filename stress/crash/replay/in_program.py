@@ -97,9 +97,10 @@ class InProgram:
     def out_of_range(self):
         """The base can be read; base plus index cannot. The code that made the index is not always known."""
         crash, origin = self.crash, self.crash["origin"]
-        why = f"its index leads outside of mapped memory: %{crash['register']} is {crash['bad']:#x}"
-        if origin.get("cell"):
+        why = f"its index leads outside of mapped memory: %{crash['name']} is {crash['bad']:#x}"
+        if origin["kind"] == "load":
             try:
+                origin = self.located(origin)[0]
                 verdict = self.from_cell(origin, False)
             except NotFound as reason:
                 self.say(str(reason))
@@ -203,7 +204,8 @@ class InProgram:
             self.is_guess = self.is_guess or cell is not None
             return origin, cell, []
         cell = {"address": loads[-1][0], "size": size, "value": value}
-        return {**origin, "base_origin": base, "stack": self.stack_part(cell["address"])}, cell, loads
+        more = {"cell": cell, "ambiguous": False, "base_origin": base, "stack": self.stack_part(cell["address"])}
+        return {**origin, **more}, cell, loads
 
     def from_cell(self, origin, is_jump):
         origin, cell, loads = self.located(origin)

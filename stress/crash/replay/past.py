@@ -4,7 +4,7 @@ memory at the stop. At -O0 a value goes through stack slots, and a load often de
 
 import forms
 import inside
-from instructions import NARROW, OPERAND, address_of, is_memory, is_register, load_bytes, split, whole
+from instructions import NARROW, OPERAND, address_of, is_memory, is_register, load_bytes, parts_of, split, whole
 
 DEPTH_MAX = 16
 CALLER_KEEPS = {"rbx", "rbp", "rsp", "r12", "r13", "r14", "r15"}
@@ -87,28 +87,31 @@ class Past:
             found = None if does is None or one is None or other is None else does(other & mask, one)
         return None if found is None else found & mask
 
-    def base_of_sum(self, place, value):
-        """The register and value of the pointer, if the row added an index to it and it points nowhere; otherwise None.
-        Compilers that do not optimise add them before they use the sum."""
+    def terms(self, place, value):
+        """The registers that a row added to make this value, and what else it added, as forms.suspects takes them; ({}, []):
+        it did not. Compilers that do not optimise add a pointer and an index before they use the sum."""
         mnemonic, operands = split(self.rows[place])
+        parts = None
         if mnemonic.startswith("add") and all(is_register(one) for one in operands):
             factors = {whole(one): 2 if self.is_scaled(whole(one), place) else 1 for one in operands}
             values = {name: self.register(name, place) for name in factors}
-            made = None if None in values.values() else sum(values.values()) & inside.WORD
-        elif mnemonic.startswith("lea"):
-            factors, made = forms.factors(operands[0]), self.address(place, operands[0])
-            values = {name: self.register(name, place) for name in factors}
-        else:
-            return None
-        if len(factors) < 2 or made != value:
-            return None
-        rows = forms.suspects({name: (values[name], factors[name]) for name in factors}, [], inside.access)
-        bases = [name for name, part in rows if part == "base"]
-        return (bases[0], values[bases[0]]) if len(bases) == 1 else None
+            if None not in values.values() and sum(values.values()) & inside.WORD == value:
+                parts = {name: (values[name], factors[name]) for name in factors}, []
+        elif mnemonic.startswith("lea") and self.address(place, operands[0]) == value:
+            parts = parts_of(operands[0], self.frame, lambda name: self.register(name, place))
+        if parts is None or len(parts[0]) < 2 and all(inside.access(one) != forms.OBJECT for one in parts[1]):
+            return {}, []
+        return parts
+
+    def base_of_sum(self, place, value):
+        """The register and value of the pointer, if the row added an index to it and it points nowhere; otherwise None."""
+        registers, fixed = self.terms(place, value)
+        bases = [name for name, part in forms.suspects(registers, fixed, inside.access) if part == "base"]
+        return (bases[0], registers[bases[0]][0]) if len(bases) == 1 else None
 
     def source(self, place, value):
-        """The register from which alone a row makes this value, and what it held; None: it makes it from several, or from
-        one that is not known."""
+        """The register from which alone a row makes this value, what it held, and whether the row does more than to move or
+        multiply it; None: it makes it from several, or from one that is not known."""
         mnemonic, operands = split(self.rows[place])
         names = ["rax"] if mnemonic == "cltq" else []
         if mnemonic.startswith("lea"):
@@ -118,7 +121,9 @@ class Past:
         elif len(operands) == 2 and operands[0].startswith("$") and is_register(operands[1]):
             names = [whole(operands[1])]
         held = self.register(names[0], place) if len(names) == 1 else None
-        return (names[0], held) if held is not None and self.result(place, 1) == value else None
+        if held is None or self.result(place, 1) != value:
+            return None
+        return names[0], held, not mnemonic.startswith(("lea", "mov", "shl", "cltq"))
 
     def is_scaled(self, name, place):
         """Whether the register was last set as an index: multiplied or widened."""

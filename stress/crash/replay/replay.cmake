@@ -86,9 +86,11 @@ set(matrix Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/matrix_test ${CMAKE_
 add_test(NAME crash.matrix COMMAND ${matrix} --cells 6)
 add_test(NAME crash.matrix.walk COMMAND ${matrix} early_free other_path overrun_unmapped --levels O0
     --compilers gcc --each --seed 0)
+# crash.matrix.sum: there a pointer and an index are added before they are used.
+add_test(NAME crash.matrix.sum COMMAND ${matrix} sparse_table wild_index --levels O0 --compilers gcc --each --seed 0)
 # crash.matrix.returned: there a result is in a local variable, too.
 add_test(NAME crash.matrix.returned COMMAND ${matrix} null_global --levels O0 --compilers clang --each --seed 0)
-set_tests_properties(crash.matrix crash.matrix.walk crash.matrix.returned PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 600)
+set_tests_properties(crash.matrix crash.matrix.walk crash.matrix.sum crash.matrix.returned PROPERTIES LABELS crash SKIP_RETURN_CODE 77 TIMEOUT 600)
 foreach(level O0 Og O1 O2 O3)
     add_test(NAME soak.matrix.${level} COMMAND ${matrix} --levels ${level})
     set_tests_properties(soak.matrix.${level} PROPERTIES LABELS soak SKIP_RETURN_CODE 77 TIMEOUT 20000)

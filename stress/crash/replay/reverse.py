@@ -33,7 +33,7 @@ class Session:
     def __init__(self, name, report, again, launcher, start, plain, stress):
         """plain: a launcher for separate runs."""
         self.plain, self.stress, self.runs = plain, stress, None
-        self.name, self.report, self.again, self.launcher, self.start = name, report, again, launcher, start
+        self.name, self.report, self.again, self.launcher, self.start = (name, report, again, launcher, start)
         self.budget = launcher.budget
         self.log = self.crash = self.process = self.stream = None
         self.at_crash = False
@@ -86,7 +86,7 @@ class Session:
             while True:
                 try:
                     line = listener.accept()[0]
-                    self.stream, self.line = line.makefile("rw", encoding="utf-8", errors="surrogateescape"), line
+                    self.stream, self.line = (line.makefile("rw", encoding="utf-8", errors="surrogateescape"), line)
                     return
                 except TimeoutError:
                     if self.process.poll() is not None:
@@ -188,15 +188,18 @@ class Session:
     def loads(self, pc):
         """What the last runs of an instruction read, first to last: [address, value, registers]; and the origin of the last
         one's pointer, or None."""
+        answer = self.go_through(pc)
+        return [row for row in answer["rows"] if row[0] is not None], answer["origin"]
+
+    def go_through(self, pc):
         if not self.at_crash:
             self.go_to_crash()
         self.at_crash, self.moves = False, [None]
-        answer = self.ask("goes back through a loop", do="loads", pc=pc)
-        return [row for row in answer["rows"] if row[0] is not None], answer["origin"]
+        return self.ask("goes back through a loop", do="loads", pc=pc)
 
     def held(self, pc):
         """As Rerun.held."""
-        return [[address, held] for address, _, held in self.loads(pc)[0]]
+        return [[address, held] for address, _, held in self.go_through(pc)["rows"]]
 
     def changed(self, variable, address=None):
         """Like rerun.Rerun.changed: makes plain runs under gdb if those repeat the crash; otherwise raises NotFound."""

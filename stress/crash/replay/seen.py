@@ -100,9 +100,11 @@ def crash_facts(crash, task):
     bad      the value that made the address bad; register: its register; part: "base" or "index"
     address  the address that was used; protection: of its mapping, such as r--p; "": it is not mapped
     origin   of the bad value, see flow.py
-    suspects each register that explains the address by itself: {register, bad, part, origin}, the likeliest first
+    suspects each register that explains the address by itself, the likeliest first: {name, bad, part, origin, at}, as it
+             was at the instruction `at`
     stack_overflow   the stack pointer is below its stack
     """
+    past.changed.clear()
     frame = gdb.newest_frame()
     crash.update(
         stack=inside.stack(),
@@ -147,7 +149,8 @@ def crash_facts(crash, task):
 
 def given_facts(crash, allocator):
     """Where a program got the pointer that it passed to a function of malloc's, which crashed on it: the origin of the
-    first argument, if it points nowhere and is still in a register that calls preserve."""
+    first argument, if it points nowhere and is still in a register that calls preserve.
+    """
     for level, frame in enumerate(inside.frames(12)):
         path = inside.module_of(frame.pc())
         if path == allocator or path.endswith("libreplay-calls.so") or flow.is_library(frame.pc()):
@@ -261,7 +264,17 @@ def operand_facts(crash, operand):
     crash.update(access="operand", address=operand["address"], writes=operand["writes"])
     crash["protection"] = mapping[4] if mapping else ""
     rows = forms.suspects(operand["registers"], operand["fixed"], inside.access)
-    crash["suspects"] = [suspect(name, operand["registers"][name][0], part) for name, part in rows]
+    for name, part in rows:
+        bad = operand["registers"][name][0]
+        found = flow.origin(name, bad, part=part)
+        more = {"register": name, "name": name, "at": crash["pc"]}
+        if found["kind"] != "sum":
+            crash["suspects"].append({**suspect(bad, part, found), **more})
+            continue
+        more.update(register=None, at=found["pc"])  # that register may hold something else by now
+        for one, value, is_a in found["suspects"]:
+            of_one = flow.origin(one, value, found["pc"], found["level"], is_a)
+            crash["suspects"].append({**suspect(value, is_a, of_one), **more, "name": one})
     if rows:
         crash.update(crash["suspects"][0])
         return
@@ -273,15 +286,14 @@ def operand_facts(crash, operand):
     }
 
 
-def suspect(name, bad, part):
-    """The facts of a register that explains a bad address."""
-    found = flow.origin(name, bad, is_index=part == "index")
+def suspect(bad, part, found):
+    """The facts of a value that explains a bad address. found: its origin."""
     base_facts(found)
     if found["kind"] == "unknown" and bad > 0xFFFF and part == "base":
         cells = inside.search(bad, set(), 3) or []
         if len(cells) == 1:
             found = {**found, "kind": "load", "cell": instructions.cell(cells[0], bad), "guessed": True}
-    return {"register": name, "bad": bad, "part": part, "origin": found}
+    return {"bad": bad, "part": part, "origin": found}
 
 
 def jump_facts(crash):
@@ -336,15 +348,18 @@ def jump_facts(crash):
 
 def load(pc, is_last):
     """What the instruction at which the program has stopped is about to read, or to store into: [address, value, its
-    registers]; is_last: also the origin of the pointer that it reads through."""
+    registers], address None: nothing; is_last: also the origin of the pointer that it reads through.
+    """
     inside.forget()
     frame = gdb.newest_frame()
     row = instructions.at(pc)
-    operand = next(filter(instructions.is_memory, instructions.split(row)[1]), "")
-    address = instructions.address_of(row, operand, frame)
+    mnemonic, operands = instructions.split(row)
+    operand = next(filter(instructions.is_memory, operands), "")
+    names = forms.factors(operand) or filter(instructions.is_register, operands)
+    held = {name: inside.register(frame, name) for name in map(instructions.whole, names)}
+    address = None if mnemonic.startswith("lea") else instructions.address_of(row, operand, frame)
     value = None if address is None else inside.read_word(address)
     base = flow.base_of(row, operand, frame) if is_last else None
-    held = {name: inside.register(frame, name) for name in forms.factors(operand)}
     return [address, value, held], flow.origin(*base) if base else None
 
 

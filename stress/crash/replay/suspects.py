@@ -15,12 +15,12 @@ class Suspects:
         rows = self.not_cleared(crash["suspects"]) or [{}]
         for row in rows:
             self.crash = {**crash, **row}
-            self.hits, self.about, self.is_settled, self.is_jump, self.is_guess = [], {}, True, False, False
+            self.hits, self.about, self.is_settled, self.is_jump, self.is_guess = ([], {}, True, False, False)
             try:
                 return self.of_one(follow(), rows[rows.index(row) + 1 :])
             except NotFound as why:
                 if row is not rows[-1]:
-                    self.say(f"%{row['register']} leads to none: {why}")
+                    self.say(f"%{row['name']} leads to none: {why}")
                 reason = reason or why
         raise reason
 
@@ -29,7 +29,7 @@ class Suspects:
         is_null = not forms.is_pointer(self.crash["bad"] or 0)
         if verdict["grade"] != FOUND or not others or is_null or verdict["cause"] in (*HARM, "wild_write"):
             return verdict
-        more = [(self.user, f"%{row['register']}, which it used too, may be what is wrong") for row in others]
+        more = [(self.user, f"%{row['name']}, which it used too, may be what is wrong") for row in others]
         return {**verdict, "grade": LIKELY, "alternatives": [*verdict["alternatives"], *more]}
 
     def not_cleared(self, rows):
@@ -39,14 +39,17 @@ class Suspects:
         if len(rows) < 2 or not forms.is_address(rows[0]["bad"]):
             return rows
         try:
-            earlier = [held for address, held in self.tracer.held(self.crash["pc"]) if address != self.crash["address"]]
+            ran = self.tracer.held(rows[0]["at"])
         except NotFound as reason:
             self.say(str(reason))
             return rows
-        left = [row for row in rows if all(held.get(row["register"]) != row["bad"] for held in earlier)]
+        if rows[0]["at"] != self.crash["pc"]:
+            ran = ran[:-1]  # the last one led to the crash
+        earlier = [held for address, held in ran if address != self.crash["address"]]
+        left = [row for row in rows if all(held.get(row["name"]) != row["bad"] for held in earlier)]
         if not left:
             return rows
         for row in rows:
             if row not in left:
-                self.say(f"%{row['register']} is right: the instruction used {row['bad']:#x} before")
+                self.say(f"%{row['name']} is right: the instruction used {row['bad']:#x} before")
         return left

@@ -51,7 +51,7 @@ class Watch(gdb.Breakpoint):
     def __init__(self, index, task, log):
         cell = task["cells"][index]
         super().__init__(f"*({inside.TYPES[cell['size']]} *){cell['address']:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE)
-        self.index, self.cell, self.wanted, self.log, self.count, self.last = index, cell, task, log, 0, None
+        self.index, self.cell, self.wanted, self.log, self.count, self.last = (index, cell, task, log, 0, None)
         self.is_held = True  # whether it still has the value, as far as stores tell
         self.siblings = []
 
@@ -137,12 +137,14 @@ class Load(gdb.Breakpoint):
     def __init__(self, pc, task, log):
         # Uses a debug register: an ordinary breakpoint cannot be set where nothing is mapped yet.
         super().__init__(f"*{pc:#x}", gdb.BP_HARDWARE_BREAKPOINT)
-        self.log, self.detail, self.fault, self.count = log, task["load_detail"], task["fault"], 0
+        self.log, self.detail, self.fault, self.count = (log, task["load_detail"], task["fault"], 0)
 
     def stop(self):
         self.count += 1
         row, origin = seen.load(gdb.newest_frame().pc(), self.count == self.detail)
-        if row[1] is None or row[0] == self.fault:  # the debugger can also read memory without access
+        if row[0] is not None and (
+            row[1] is None or row[0] == self.fault
+        ):  # the debugger can also read memory without access
             self.enabled = False  # as in Pass
             return True
         if origin:
