@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <regex>
 #include <tuple>
 
 #include "engine/base/build.h"
@@ -274,12 +276,32 @@ TEST_P(Shrunk, ToAFewOpsThatFailAlike)
     const Program small = read_program(directory + "/min.ops"), text = read_program(directory + "/min.txt");
     EXPECT_LE(small.ops.size(), 6u) << shrunk.out;
     EXPECT_EQ(small.ops.size(), text.ops.size());
+    std::ifstream file(directory + "/min.txt"); // its head is of the program as it is now
+    const std::string shown{std::istreambuf_iterator<char>(file), {}};
+    std::smatch seen, clock;
+    if (std::regex_search(shown, seen, std::regex("seen by .* at its op ([0-9]+)"))) {
+        ASSERT_TRUE(std::regex_search(shown, clock, std::regex("expect_schedule [0-9a-f]+:([0-9]+)"))) << shown;
+        EXPECT_LE(std::stoul(seen[1]), 2 * std::stoul(clock[1])) << shown; // the last checks count as ops
+    }
     EXPECT_EQ(small.rule, rule);
     EXPECT_NE(spawn_stress({"run", directory + "/min.ops", "--allocator", canary(bug), "--watchdog", "0.5"}).exit_code,
               0);
     EXPECT_EQ(spawn_stress({"run", directory + "/min.txt", "--allocator", canary("none")}).exit_code, 0);
     EXPECT_THAT(spawn_stress({"shrink", directory + "/min.ops", "--allocator", canary("none"), "-o", directory}).out,
                 HasSubstr("nothing to shrink: "));
+}
+
+TEST_F(Commands, ShrinkSaysHowToMeetAFailureThatComesAndGoes)
+{
+    const std::string file = directory + "/race.txt", ops_of_it = "expect overlap\nb0 = malloc(10);\n";
+    for (const char *schedule : {"os", "seeded"}) {
+        ASSERT_EQ(file_replace(file, "# hakmem ops 1\nschedule " + std::string(schedule) + "\n" + ops_of_it), "");
+        const SpawnResult passed = spawn_stress({"shrink", file, "--allocator", "system", "-o", directory});
+        EXPECT_EQ(passed.exit_code, 1) << passed.out << passed.err;
+        const bool is_hint = passed.out.find("says that overlap failed") != std::string::npos &&
+                             passed.out.find("--tries 20 ") != std::string::npos;
+        EXPECT_EQ(is_hint, schedule == std::string("os")) << passed.out;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Canary, Shrunk,

@@ -36,7 +36,7 @@ double difference_min(Cost cost)
 class Comparer {
   public:
     Comparer(const char *program_name, const std::string &allocator, const Keep &keep, std::string &fault)
-        : keep_(keep), ours_(program_name, allocator, keep.cost, fault),
+        : keep_(keep), allocator_(allocator), ours_(program_name, allocator, keep.cost, fault),
           theirs_(program_name, keep.allocator, keep.cost, fault_b_)
     {
         if (fault.empty()) fault = fault_b_;
@@ -49,9 +49,12 @@ class Comparer {
     {
         ++tries;
         const std::optional<double> a = ours_.measure(program);
-        if (!a.has_value() || *a < difference_min(keep_.cost)) return false;
+        if (!a.has_value()) return fails_on(allocator_);
+        seen_ = "the cost is " + cost_text(keep_.cost, *a) + ", and one below " +
+                cost_text(keep_.cost, difference_min(keep_.cost)) + " counts as none";
+        if (*a < difference_min(keep_.cost)) return false;
         const std::optional<double> b = theirs_.measure(program);
-        if (!b.has_value()) return false;
+        if (!b.has_value()) return fails_on(keep_.allocator);
         seen_ = "the cost is " + figures(*a, *b);
         if (*a <= keep_.factor * *b || *a - *b < difference_min(keep_.cost)) return false;
         ours = *a;
@@ -70,8 +73,14 @@ class Comparer {
     }
 
   private:
+    bool fails_on(const std::string &allocator)
+    {
+        seen_ = "it does not run to its end on " + allocator;
+        return false;
+    }
+
     Keep keep_;
-    std::string fault_b_, seen_ = "it does not run to its end";
+    std::string allocator_, fault_b_, seen_;
     CostMeter ours_, theirs_;
 };
 
