@@ -268,6 +268,32 @@ TEST(Conform, SkipsWhatTheSystemDoesNotLetItTest)
 }
 
 // A check without a verdict does not show that a known failure is mended.
+// A malloc whose calloc is never zero breaks no rule about fork.
+TEST(ConformReport, AFailureThatNeedsNoCheckHasItsOwnRule)
+{
+    const conform::Check fork{"a-fork", "a child allocates", "quality: fork is no end", "a report", {1}, nullptr};
+    const conform::Verdict plain = conform::fail("calloc(%d, 1) gave %p, which is not zero", 4096, (void *)0x7fab00);
+    conform::Finding same{
+        &fork, conform::fail("the child found: calloc(%d, 1) gave %p, which is not zero", 10, (void *)0xb0), 0.1, {}};
+    conform::Finding other{&fork, conform::fail("the child found: malloc(%d) gave NULL", 4096), 0.1, {}};
+    conform::Finding passed{&fork, conform::pass(), 0.1, {}};
+    for (conform::Finding *finding : {&same, &other, &passed}) finding_compare(*finding, plain);
+    EXPECT_TRUE(same.is_plain);
+    EXPECT_FALSE(other.is_plain);
+    EXPECT_FALSE(passed.is_plain);
+    EXPECT_THAT(finding_text(same, "again"), HasSubstr("rule: C23 7.24.3: "));
+    EXPECT_THAT(finding_text(other, "again"), HasSubstr("rule: quality: fork is no end\n"));
+    EXPECT_EQ(conform::count_findings({same, other, passed}).failed_quality, 1);
+    EXPECT_EQ(conform::plain_line({same, other, passed}, plain),
+              std::string("mend this first: ") + plain.detail +
+                  "; 1 of the checks fails by that, whatever it is about\n");
+    EXPECT_EQ(conform::plain_line({other, passed}, plain), "");
+    conform::Finding alone = same;
+    alone.is_plain = false;
+    finding_compare(alone, conform::pass());
+    EXPECT_FALSE(alone.is_plain) << "the calls work without the check";
+}
+
 TEST(ConformExpect, OnlyAJudgedCheckCanBeMended)
 {
     const conform::Check *check = conform::all_checks()[0];

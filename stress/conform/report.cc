@@ -1,8 +1,11 @@
 #include "conform/report.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string_view>
 
+#include "conform/support.h"
 #include "engine/base/junit.h"
 
 namespace stress::conform {
@@ -26,9 +29,26 @@ std::string command_of(const Finding &finding, const std::string &repeat)
     return repeat + " --only " + finding.check->id;
 }
 
-bool is_quality(const Check &check)
+const char *rule_of(const Finding &finding)
 {
-    return std::string_view(check.rule).starts_with("quality:");
+    return finding.is_plain ? plain_check().rule : finding.check->rule;
+}
+
+bool is_quality(const Finding &finding)
+{
+    return std::string_view(rule_of(finding)).starts_with("quality:");
+}
+
+Verdict plain_run(const Subject &subject)
+{
+    const char *wrong = exercise(subject);
+    return wrong == nullptr ? pass() : fail("%s", wrong);
+}
+
+std::string without_numbers(const char *text)
+{
+    static const std::regex number("0x[0-9a-f]+|[0-9]+");
+    return std::regex_replace(text, number, "#");
 }
 
 // Reaching the memory cap is no accusation: the malloc may have done what it was asked to.
@@ -44,6 +64,24 @@ std::string padded(std::string text, std::size_t width)
 }
 
 }  // namespace
+
+const Check &plain_check()
+{
+    static const Check check = {
+        "plain",
+        "malloc, calloc, realloc and memalign of all sizes",
+        "C23 7.24.3: blocks are aligned and disjoint, of calloc all zero, and realloc keeps the content",
+        "",
+        {},
+        plain_run};
+    return check;
+}
+
+void finding_compare(Finding &finding, const Verdict &plain)
+{
+    if (finding.verdict.status != Status::Fail || plain.status != Status::Fail) return;
+    finding.is_plain = without_numbers(finding.verdict.detail).find(without_numbers(plain.detail)) != std::string::npos;
+}
 
 void finding_expect(Finding &finding, const std::string &allocator, Expectations &expected)
 {
@@ -66,7 +104,7 @@ Counts count_findings(const std::vector<Finding> &findings)
             continue;
         }
         counts.failed += finding.verdict.status == Status::Fail;
-        counts.failed_quality += finding.verdict.status == Status::Fail && is_quality(*finding.check);
+        counts.failed_quality += finding.verdict.status == Status::Fail && is_quality(finding);
         counts.skipped += finding.verdict.status == Status::Skip;
         counts.slow += finding.verdict.status == Status::Slow;
         counts.memory += finding.verdict.status == Status::Memory;
@@ -83,7 +121,9 @@ std::string finding_text(const Finding &finding, const std::string &repeat)
                        (told ? finding.verdict.detail : finding.check->purpose) + "  [" + finding.check->references +
                        "]\n";
     if (!finding.expected.empty()) text += "        known: " + finding.expected + "\n";
-    if (finding_accuses(finding)) text += std::string("        rule: ") + finding.check->rule + "\n";
+    if (finding_accuses(finding))
+        text += std::string("        rule: ") + rule_of(finding) +
+                (finding.is_plain ? "; the same fails without this check\n" : "\n");
     for (const std::string &line : finding.evidence) text += "        " + line + "\n";
     if (!finding.evidence.empty()) text += "        repeat with: " + command_of(finding, repeat) + "\n";
     return text;
@@ -102,6 +142,15 @@ std::string failed_line(const std::vector<Finding> &findings)
         if (is_failed && finding.expected.empty()) names += std::string(" ") + finding.check->id;
     }
     return names.empty() ? "" : "failed:" + names + "\n";
+}
+
+std::string plain_line(const std::vector<Finding> &findings, const Verdict &plain)
+{
+    const auto count = std::count_if(findings.begin(), findings.end(), [](const Finding &one) { return one.is_plain; });
+    if (count == 0) return "";
+    return "mend this first: " + std::string(plain.detail) + "; " + std::to_string(count) +
+           (count == 1 ? " of the checks fails by that, whatever it is about\n"
+                       : " of the checks fail by that, whatever they are about\n");
 }
 
 std::string counts_line(const Counts &counts)
@@ -139,7 +188,7 @@ std::string findings_json(const std::string &allocator, const std::string &libra
             {{"id", finding.check->id},
              {"status", finding.verdict.status == Status::Fail ? "fail" : status_word(finding.verdict.status)},
              {"purpose", finding.check->purpose},
-             {"rule", finding.check->rule},
+             {"rule", rule_of(finding)},
              {"detail", finding.verdict.detail},
              {"expected", finding.expected},
              {"references", finding.check->references},
@@ -180,7 +229,7 @@ std::string findings_junit(const std::string &allocator, const std::string &repe
         one.message = finding.expected.empty() ? found : "known failure: " + finding.expected;
         one.detail = found + "\n";
         for (const std::string &line : finding.evidence) one.detail += line + "\n";
-        one.detail += std::string(finding.check->purpose) + "\nrule: " + finding.check->rule + "\n[" +
+        one.detail += std::string(finding.check->purpose) + "\nrule: " + rule_of(finding) + "\n[" +
                       finding.check->references + "]\nrepeat with: " + command_of(finding, repeat) + "\n";
         const bool fails = (status == Status::Fail || status == Status::Memory) && finding.expected.empty();
         one.kind = status == Status::Pass ? JunitCase::Kind::Passed

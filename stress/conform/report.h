@@ -16,7 +16,14 @@ struct Finding {
     // After a crash, a hang or too much memory: the calls in hand, and the stack of every thread.
     std::vector<std::string> evidence;
     std::string expected = {}; // why this failure is known; empty: it is not
+    bool is_plain = false;     // it fails as plain_check() does, so what the check is about has not caused it
 };
+
+// Not in the list: the calls that most checks make, in a process in which nothing else happens. If it fails, so do they.
+const Check &plain_check();
+
+// Marks a failure that says the same as plain_check(), numbers aside. Its rule is then that of plain_check().
+void finding_compare(Finding &finding, const Verdict &plain);
 
 struct Counts {
     int passed = 0, failed = 0, skipped = 0, slow = 0, memory = 0, known = 0, outside = 0;
@@ -34,6 +41,9 @@ bool counts_pass(const Counts &counts);
 // The checks that failed or were stopped at the memory cap, and were not expected to: a line; empty: none.
 std::string failed_line(const std::vector<Finding> &findings);
 
+// How many fail as plain_check() does: a line; empty: none.
+std::string plain_line(const std::vector<Finding> &findings, const Verdict &plain);
+
 // The verdict in one line; then the evidence, indented, and the command that repeats the check.
 std::string finding_text(const Finding &finding, const std::string &repeat);
 std::string counts_line(const Counts &counts);
@@ -46,4 +56,4 @@ std::string findings_json(const std::string &allocator, const std::string &libra
 std::string findings_junit(const std::string &allocator, const std::string &repeat,
                            const std::vector<Finding> &findings, const std::vector<std::string> &mended);
 
-}  // namespace stress::conform
+} // namespace stress::conform

@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "conform/child.h"
 #include "conform/files.h"
 #include "conform/report.h"
@@ -92,15 +94,20 @@ int conform_main(const ConformOptions &options, int out)
     const std::string repeat = repeat_command(options);
     WatchLimits limits = watch_limits(options.deadline_seconds);
     limits.memory_bytes = options.memory_cap_bytes != 0 ? options.memory_cap_bytes : memory_cap_bytes();
+    std::optional<Verdict> plain; // asked for by the first failure
     for (const Check *check : chosen) {
         findings.push_back(run_in_child(*check, subject, limits));
+        if (findings.back().verdict.status == Status::Fail) {
+            if (!plain.has_value()) plain = run_in_child(plain_check(), subject, limits).verdict;
+            finding_compare(findings.back(), *plain);
+        }
         finding_expect(findings.back(), options.allocator, expected);
         write_text(text, finding_text(findings.back(), repeat));
     }
     const Counts counts = count_findings(findings);
     const std::vector<std::string> mended = expected.mended();
     for (const std::string &line : mended) write_text(text, line + "\n");
-    write_text(text, failed_line(findings) + counts_line(counts));
+    write_text(text, failed_line(findings) + plain_line(findings, plain.value_or(Verdict{})) + counts_line(counts));
     const bool passed = counts_pass(counts) && mended.empty();
     const std::string json = findings_json(options.allocator, subject.library, repeat, findings);
     const bool inconclusive = passed && counts.outside != 0;
