@@ -155,6 +155,7 @@ struct slab *slab_make(struct owner *owner, uint32_t class_index)
     slab->free = NULL;
     used_set(slab, 0);
     slab->carved_count = 0;
+    slab->full = true; /* it is in no list yet */
     slab->hollow = slab->trimmed = slab->was_trimmed = false;
     slab->linked_count = 0;
     slab->class_index = (uint8_t)class_index;
