@@ -157,7 +157,7 @@ void heap_free_other(void *pointer, struct tcache *tcache, size_t mixed_tag)
     } else if (class_index == CLASS_PROFILE) {
         profile_free_small(pointer);
     } else if (class_index >= CLASS_OWN) {
-        own_free(pointer);
+        own_free(pointer, tag);
     } /* else a foreign pointer: ignored. Under VALIDATE it has been reported before */
 }
 

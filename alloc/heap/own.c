@@ -39,15 +39,10 @@ struct hak_heap *own_first(void)
     return atomic_load_explicit(&all, memory_order_acquire);
 }
 
-static bool is_live(const struct hak_heap *heap)
-{
-    return atomic_load_explicit(&heap->live, memory_order_relaxed);
-}
-
 /* Under VALIDATE: whether the program may use the heap; reports it if not. */
 static bool may_use(const struct hak_heap *heap, const char *call)
 {
-    if (!VALIDATE || is_live(heap)) return true;
+    if (!VALIDATE || own_is_live(heap)) return true;
     const char *before = failfast_call_set(call);
     failfast_refused(FAILFAST_destroyed_heap, heap, "the address is that of the heap itself");
     failfast_call_set(before);
@@ -150,6 +145,7 @@ static void empty(struct hak_heap *heap)
      * relaxed: nobody posts now. */
     atomic_store_explicit(&heap->posted, NULL, memory_order_relaxed);
     memset(heap->heads, 0, sizeof heap->heads);
+    memset(heap->rooms, 0, sizeof heap->rooms);
     heap->binned_bytes = 0;
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
         slabs_discard(&heap->owner.slabs[class_index], false);
@@ -210,7 +206,7 @@ size_t own_purge_all(void)
 {
     size_t bytes = 0;
     for (struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
-        if (!is_live(heap) || !own_try_lock(heap)) continue;
+        if (!own_is_live(heap) || !own_try_lock(heap)) continue;
         bytes += own_give_back_unused(heap);
         own_unlock(heap);
     }
@@ -221,7 +217,7 @@ size_t own_purge_idle(void)
 {
     size_t bytes = 0;
     for (struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
-        if (!is_live(heap) || !own_try_lock(heap)) continue;
+        if (!own_is_live(heap) || !own_try_lock(heap)) continue;
         bool is_idle = owner_used_bytes(&heap->owner) + heap->binned_bytes == heap->seen_bytes;
         if (is_idle && !heap->is_purged) bytes += own_give_back_unused(heap);
         heap->is_purged = is_idle;
@@ -243,7 +239,8 @@ static void *alloc_once(struct hak_heap *heap, size_t align_bytes, size_t size_b
     return own_small_alloc(heap, class_index, at_limit);
 }
 
-void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed)
+/* If the bin has no block, another thread has the lock, or the block is large or aligned. */
+static HAK_NOINLINE void *alloc_slow(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed)
 {
     if (VALIDATE && !may_use(heap, "hak_heap_malloc")) return no_memory();
     if (size_bytes > PTRDIFF_MAX || align_bytes > PTRDIFF_MAX) return no_memory();
@@ -257,6 +254,22 @@ void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bo
         } while (block == NULL && !at_limit);
     }
     return block != NULL ? heap_given(block, size_bytes) : no_memory();
+}
+
+/* It saves no registers: it calls nothing but at its end. */
+void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed)
+{
+    const bool is_plain = size_bytes - 1 < SMALL_BYTES_MAX && align_bytes <= GRANULE_BYTES;
+    if (HAK_LIKELY(is_plain && (!VALIDATE || own_is_live(heap))) && HAK_LIKELY(lock_word_try(&heap->lock, LOCK_OWN))) {
+        const uint32_t class_index = sizeclass_of(size_bytes);
+        if (HAK_LIKELY(heap->heads[class_index] != NULL && !heap->torn)) {
+            struct block *block = own_bin_pop(heap, class_index);
+            if (HAK_UNLIKELY(!own_unlock_soon(heap))) block = own_unlock_posted(heap, block);
+            return heap_given(block, size_bytes);
+        }
+        lock_word_release(&heap->lock, LOCK_OWN);
+    }
+    return alloc_slow(heap, align_bytes, size_bytes, zeroed);
 }
 
 void *own_calloc(struct hak_heap *heap, size_t count, size_t size_bytes)
@@ -286,48 +299,26 @@ struct hak_heap *own_of(const void *pointer)
     return is_own ? own_heap_of(slab_of(pointer)) : NULL;
 }
 
-void own_free(void *pointer)
+void own_free(void *pointer, uint32_t tag)
 {
-    uint32_t tag = pagemap_tag(pointer);
-    if (tag == CLASS_OWN_HUGE) {
+    const uint32_t class_index = tag - CLASS_OWN;
+    if (HAK_LIKELY(class_index - 1 < CLASS_COUNT - 1)) {
+        own_small_free(own_heap_of(slab_of(pointer)), pointer, class_index);
+    } else if (tag == CLASS_OWN_HUGE) {
         own_huge_free(pointer);
     } else if (tag == CLASS_OWN) {
         own_run_free(own_heap_of(slab_of(pointer)), pointer);
-    } else if (tag < CLASS_OWN_DEAD) {
-        own_small_free(own_heap_of(slab_of(pointer)), pointer);
-    }
+    } /* else CLASS_OWN_DEAD */
 }
 
 /* --- realloc --------------------------------------------------------------------------------------------- */
-
-/* Resizes a run or huge block of this heap without a copy. NULL: that cannot be done. */
-static void *resize_large(struct hak_heap *heap, void *pointer, size_t usable_bytes, size_t size_bytes)
-{
-    size_t more_bytes = size_bytes > usable_bytes ? size_bytes - usable_bytes : 0;
-    bool is_run = pagemap_tag(pointer) == CLASS_OWN;
-    more_bytes = (more_bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    /* One that shrinks is always taken: a lowered limit may be below what is in use. */
-    if (!own_large_begin(heap, more_bytes)) return NULL;
-    void *resized = pointer;
-    if (is_run) {
-        if (SANITIZED) heap_tell_shorter(pointer, usable_bytes, size_bytes);
-        if (!large_resize(pointer, size_bytes)) resized = NULL;
-    } else {
-        resized = huge_realloc(pointer, size_bytes);
-    }
-    char *start = resized != NULL ? resized : pointer;
-    size_t now_bytes = is_run ? large_usable_size(start) : huge_usable_size(start);
-    if (!is_run) pagemap_tag_set(start, 1, CLASS_OWN_HUGE); /* huge_realloc may have set its own, even if it failed */
-    own_large_end(heap, now_bytes - usable_bytes - more_bytes);
-    return resized;
-}
 
 static void *resize_in_place(struct hak_heap *heap, void *pointer, size_t usable_bytes, size_t size_bytes)
 {
     uint32_t tag = pagemap_tag(pointer);
     bool is_large = (tag == CLASS_OWN && size_bytes > SMALL_BYTES_MAX && size_bytes <= RUN_BYTES_MAX) ||
                     (tag == CLASS_OWN_HUGE && size_bytes > RUN_BYTES_MAX);
-    if (is_large) return resize_large(heap, pointer, usable_bytes, size_bytes);
+    if (is_large) return own_large_resize(heap, pointer, usable_bytes, size_bytes);
     return size_bytes <= usable_bytes && size_bytes >= usable_bytes / 2 ? pointer : NULL;
 }
 
@@ -386,7 +377,7 @@ size_t own_add_figures(struct hak_figures *out)
 {
     size_t carved_bytes = 0;
     for (const struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
-        out->own_heaps += is_live(heap);
+        out->own_heaps += own_is_live(heap);
         carved_bytes += atomic_load_explicit(&heap->owner.carved_bytes, memory_order_relaxed);
         out->idle_bytes += owner_idle_bytes(&heap->owner);
 #define X(name) out->name += atomic_load_explicit(&heap->owner.events[OWNER_EVENT_##name], memory_order_relaxed);

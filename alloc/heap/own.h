@@ -36,7 +36,7 @@ void *own_realloc_any(struct hak_heap *heap, void *pointer, size_t size_bytes);
 struct hak_heap *own_of(const void *pointer);
 
 /* For blocks whose tag is of such a heap. */
-void own_free(void *pointer);
+void own_free(void *pointer, uint32_t tag);
 size_t own_usable_size(const void *pointer);
 
 /* Gives back what the heaps keep: bins, empty slabs, unused memory inside slabs. Passes over a heap whose lock another

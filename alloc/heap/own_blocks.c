@@ -4,7 +4,7 @@
 #include "base/bits.h"
 #include "base/sync_point.h"
 #include "cache/thread.h"
-#include "heap/large.h"
+#include "heap/heap.h"
 #include "os/os.h"
 #include "slab/slab.h"
 #include "slab/trim.h"
@@ -12,6 +12,13 @@
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
 #include "superslab/round.h"
+
+enum { BIN_BYTES = 8 << 10, BIN_BLOCKS = 64 }; /* what frees add to a bin beyond a refill, at most: a guess */
+
+static uint8_t bin_room(uint32_t class_index)
+{
+    return (uint8_t)sizeclass_clamp(BIN_BYTES / sizeclass_bytes(class_index), 0, BIN_BLOCKS);
+}
 
 /* --- lists ------------------------------------------------------------------------------------------- */
 
@@ -29,22 +36,6 @@ void own_list_remove(struct slab **list, struct slab *slab)
     slab->next->prev = slab->prev;
     slab->prev->next = slab->next;
     if (*list == slab) *list = slab->next != slab ? slab->next : NULL;
-}
-
-/* The list is whole by `next` at every moment, so that a child that is forked meanwhile can follow it. */
-static void huge_add(struct hak_heap *heap, struct huge_link *link)
-{
-    *link = (struct huge_link){.heap = heap, .next = heap->huges};
-    if (heap->huges != NULL) heap->huges->prev = link;
-    atomic_signal_fence(memory_order_release);
-    heap->huges = link;
-}
-
-static void huge_remove(struct hak_heap *heap, struct huge_link *link)
-{
-    if (link->next != NULL) link->next->prev = link->prev;
-    if (link->prev != NULL) link->prev->next = link->next;
-    if (heap->huges == link) heap->huges = link->next;
 }
 
 /* --- the lock ---------------------------------------------------------------------------------------- */
@@ -82,6 +73,7 @@ static void flush_bins(struct hak_heap *heap)
             heap->heads[class_index] = link_get(&block->next);
             give_back(heap, block);
         }
+        heap->rooms[class_index] = bin_room(class_index);
     }
     heap->binned_bytes = 0;
 }
@@ -109,14 +101,17 @@ static void drain(struct hak_heap *heap)
     }
 }
 
-/* A thread that posts a block tries the lock afterwards. A thread that gives the lock back looks at the list afterwards.
- * All four steps are seq_cst, so at least one of the two sees the other, and the block does not stay behind. */
 void own_unlock(struct hak_heap *heap)
 {
     do {
         drain(heap);
-        lock_word_release(&heap->lock, LOCK_OWN);
-    } while (atomic_load_explicit(&heap->posted, memory_order_seq_cst) != NULL && lock_word_try(&heap->lock, LOCK_OWN));
+    } while (!own_unlock_soon(heap) && lock_word_try(&heap->lock, LOCK_OWN));
+}
+
+struct block *own_unlock_posted(struct hak_heap *heap, struct block *block)
+{
+    if (lock_word_try(&heap->lock, LOCK_OWN)) own_unlock(heap);
+    return block;
 }
 
 /* --- the limit --------------------------------------------------------------------------------------- */
@@ -138,7 +133,7 @@ static bool has_room(const struct hak_heap *heap, size_t bytes)
     return missing_bytes(heap, bytes) == 0;
 }
 
-static void note_peak(struct hak_heap *heap)
+void own_note_peak(struct hak_heap *heap)
 {
     if (own_resident_bytes(heap) > heap->peak_bytes) heap->peak_bytes = own_resident_bytes(heap);
 }
@@ -158,7 +153,7 @@ size_t own_give_back_unused(struct hak_heap *heap)
 {
     empty_bins(heap);
     const size_t bytes = slab_trim_all(&heap->owner);
-    note_peak(heap); /* a trim counts blocks that were never carved, on pages that stay */
+    own_note_peak(heap); /* a trim counts blocks that were never carved, on pages that stay */
     return bytes;
 }
 
@@ -171,9 +166,7 @@ static bool is_worth_a_trim(struct hak_heap *heap)
     return free_bytes != 0 && (heap->kept_bytes == 0 || free_bytes - heap->kept_bytes >= least_bytes);
 }
 
-/* Whether the heap may have this much more. If it may not, it gives back of what lies free in it until it may; the next call
- * continues at the slab behind. Before it answers that it may not, it trims from the first slab on, unless that is not worth it. */
-static bool make_room(struct hak_heap *heap, size_t bytes)
+bool own_make_room(struct hak_heap *heap, size_t bytes)
 {
     if (has_room(heap, bytes)) return true;
     drain(heap);
@@ -187,7 +180,7 @@ static bool make_room(struct hak_heap *heap, size_t bytes)
         }
         size_t missing;
         while ((missing = missing_bytes(heap, bytes)) > 0 && slab_trim_is_due(owner)) slab_trim_some(owner, missing);
-        note_peak(heap);
+        own_note_peak(heap);
         if (missing == 0) return true;
     }
     heap->kept_bytes = owner_idle_bytes(owner);
@@ -214,7 +207,7 @@ static struct slab *slab_to_take(struct hak_heap *heap, uint32_t class_index, bo
         slab_list_first(slab->prev);
         return slab->prev;
     }
-    *at_limit = !make_room(heap, carve_bytes(class_index));
+    *at_limit = !own_make_room(heap, carve_bytes(class_index));
     if (*at_limit) return NULL;
     slab = heap->owner.slabs[class_index];
     if (slab == NULL && (slab = slab_make(&heap->owner, class_index)) != NULL)
@@ -231,13 +224,13 @@ static bool refill(struct hak_heap *heap, uint32_t class_index, bool *at_limit)
     if (slab->full) own_list_add(&heap->full, slab);
     else if (!slab_has_free(slab)) slab_list_back(slab);
     heap->binned_bytes += owner_used_bytes(&heap->owner) - used_before;
+    heap->rooms[class_index] = bin_room(class_index);
     owner_count_event(&heap->owner, OWNER_EVENT_refills);
-    note_peak(heap);
+    own_note_peak(heap);
     return true;
 }
 
-/* Memory that has been idle for a delay goes back to the system, as on the slow paths of malloc. */
-static void tick(void)
+void own_tick(void)
 {
     if (purge_dirty_pages() == 0 && !huge_any_cached()) return;
     uint64_t now_ms = os_now_ms();
@@ -255,129 +248,66 @@ void *own_small_alloc(struct hak_heap *heap, uint32_t class_index, bool *at_limi
         own_unlock(heap);
         return NULL;
     }
-    struct block *block = heap->heads[class_index];
-    heap->heads[class_index] = link_get(&block->next);
-    heap->binned_bytes -= sizeclass_bytes(class_index);
-    if (VALIDATE) validate_alloc(block, class_index, CLASS_OWN);
+    struct block *block = own_bin_pop(heap, class_index);
     own_unlock(heap);
-    if (refilled) tick();
+    if (refilled) own_tick();
     return block;
 }
 
-void own_small_free(struct hak_heap *heap, struct block *block)
+static void bin_push(struct hak_heap *heap, struct block *block, uint32_t class_index)
 {
-    if (!own_try_lock(heap)) {
-        post(heap, block);
-        if (!own_try_lock(heap)) return; /* its holder drains */
-    } else {
+    link_set(&block->next, heap->heads[class_index]);
+    sync_point("own_bin_push");
+    heap->heads[class_index] = block;
+    heap->binned_bytes += sizeclass_bytes(class_index);
+    heap->rooms[class_index]--;
+}
+
+/* Another thread has the lock: it drains. */
+static HAK_NOINLINE void free_posted(struct hak_heap *heap, struct block *block)
+{
+    post(heap, block);
+    if (own_try_lock(heap)) own_unlock(heap);
+}
+
+/* The bin is full, or the heap is trimmed or mended. Under the lock. */
+static HAK_NOINLINE void free_slow(struct hak_heap *heap, struct block *block, uint32_t class_index)
+{
+    struct owner *owner = &heap->owner;
+    if (HAK_UNLIKELY(heap->torn)) own_mend(heap);
+    bin_push(heap, block, class_index);
+    const int32_t wanted = bin_room(class_index) / 2;
+    while (heap->rooms[class_index] <= wanted && (block = heap->heads[class_index]) != NULL) {
+        heap->heads[class_index] = link_get(&block->next);
+        heap->binned_bytes -= sizeclass_bytes(class_index);
+        heap->rooms[class_index]++;
         give_back(heap, block);
-        if (HAK_UNLIKELY(owner_has_shrunk(&heap->owner))) {
-            flush_bins(heap);
-            slab_trim_shrunk(&heap->owner);
-        } else if (HAK_UNLIKELY(heap->owner.put_off_ms != 0) && slab_trim_put_off(&heap->owner, os_now_ms())) {
-            flush_bins(heap);
-            slab_trim_shrunk(&heap->owner);
-        }
-        if (HAK_UNLIKELY(slab_trim_is_due(&heap->owner))) {
-            slab_trim_step(&heap->owner);
-            note_peak(heap);
-        }
+    }
+    if (HAK_UNLIKELY(owner_has_shrunk(owner)) ||
+        (HAK_UNLIKELY(owner->put_off_ms != 0) && slab_trim_put_off(owner, os_now_ms()))) {
+        flush_bins(heap);
+        slab_trim_shrunk(owner);
+    }
+    if (HAK_UNLIKELY(slab_trim_is_due(owner))) {
+        slab_trim_step(owner);
+        own_note_peak(heap);
     }
     own_unlock(heap);
 }
 
-/* --- runs and huge blocks ----------------------------------------------------------------------------- */
-
-bool own_large_begin(struct hak_heap *heap, size_t more_bytes)
+/* It saves no registers: it calls nothing but at its end. */
+void own_small_free(struct hak_heap *heap, struct block *block, uint32_t class_index)
 {
-    own_lock(heap);
-    bool fits = more_bytes == 0 || make_room(heap, more_bytes);
-    if (fits) {
-        heap->large_bytes += more_bytes;
-        heap->large_changes++;
-        note_peak(heap);
+    if (HAK_UNLIKELY(!lock_word_try(&heap->lock, LOCK_OWN))) {
+        free_posted(heap, block);
+        return;
     }
-    own_unlock(heap);
-    return fits;
-}
-
-/* Under the lock. */
-static void change_end(struct hak_heap *heap, size_t bytes)
-{
-    heap->large_bytes += bytes;
-    heap->large_changes--;
-    note_peak(heap);
-}
-
-void own_large_end(struct hak_heap *heap, size_t bytes)
-{
-    own_lock(heap);
-    change_end(heap, bytes);
-    own_unlock(heap);
-}
-
-static void *large_alloc_counted(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed)
-{
-    if (size_bytes <= RUN_BYTES_MAX && align_bytes <= RUN_BYTES_MAX) {
-        char *start = large_alloc(align_bytes, size_bytes, false, zeroed);
-        if (start == NULL) return NULL;
-        own_lock(heap);
-        slab_of(start)->owner = &heap->owner;
-        own_list_add(&heap->runs, slab_of(start));
-        pagemap_tag_set(start, 1, CLASS_OWN);
-        change_end(heap, 0);
-        own_unlock(heap);
-        return start;
+    const struct owner *owner = &heap->owner;
+    if (HAK_UNLIKELY(heap->rooms[class_index] <= 0 || heap->torn || slab_trim_is_due(owner) ||
+                     owner->put_off_ms != 0)) {
+        free_slow(heap, block, class_index);
+        return;
     }
-    char *start = huge_alloc(align_bytes, size_bytes, zeroed);
-    if (start == NULL) return NULL;
-    own_lock(heap);
-    huge_add(heap, huge_link_of(start));
-    pagemap_tag_set(start, 1, CLASS_OWN_HUGE);
-    /* It is longer where the system does not take back the end of its mapping. */
-    change_end(heap, huge_usable_size(start) - round_up(size_bytes, PAGE_BYTES));
-    own_unlock(heap);
-    return start;
-}
-
-void *own_large_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed, bool *at_limit)
-{
-    if (size_bytes == 0) size_bytes = 1;
-    size_t bytes = round_up(size_bytes, PAGE_BYTES);
-    *at_limit = !own_large_begin(heap, bytes);
-    if (*at_limit) return NULL;
-    tick();
-    void *start = large_alloc_counted(heap, align_bytes, size_bytes, zeroed);
-    if (start == NULL) own_large_end(heap, -bytes);
-    return start;
-}
-
-void own_run_free(struct hak_heap *heap, void *start)
-{
-    own_lock(heap);
-    bool is_mine = pagemap_tag_take(start, CLASS_OWN); /* else another thread is freeing it too */
-    if (is_mine) {
-        heap->large_bytes -= large_usable_size(start);
-        own_list_remove(&heap->runs, slab_of(start));
-    }
-    own_unlock(heap);
-    if (!is_mine) return;
-    pagemap_tag_set(start, 1, CLASS_RUN);
-    large_free(start);
-}
-
-void own_huge_free(void *start)
-{
-    struct huge_link *link = huge_link_of(start);
-    struct hak_heap *heap = link->heap;
-    own_lock(heap);
-    bool is_mine = pagemap_tag_take(start, CLASS_OWN_HUGE);
-    if (is_mine) {
-        heap->large_bytes -= huge_usable_of(link);
-        huge_remove(heap, link);
-    }
-    own_unlock(heap);
-    if (!is_mine) return;
-    pagemap_tag_set(start, 1, CLASS_HUGE);
-    huge_free(start);
+    bin_push(heap, block, class_index);
+    if (HAK_UNLIKELY(!own_unlock_soon(heap))) own_unlock_posted(heap, block);
 }

@@ -24,6 +24,7 @@ static void forget_slabs(struct hak_heap *heap)
 {
     memset(heap->owner.slabs, 0, sizeof heap->owner.slabs);
     memset(heap->heads, 0, sizeof heap->heads);
+    memset(heap->rooms, 0, sizeof heap->rooms);
     heap->full = heap->runs = NULL;
     heap->binned_bytes = heap->slab_bytes = 0;
     heap->owner.used_bytes_peak = 0;

@@ -9,6 +9,7 @@
 #include "heap/own.h"
 #include "os/lock.h"
 #include "slab/owner.h"
+#include "slab/validate.h"
 
 struct hak_heap {
     struct owner owner; /* first. Its tag is CLASS_OWN, its id 0 */
@@ -20,6 +21,7 @@ struct hak_heap {
         torn; /* set in the child after fork: huge blocks and large_bytes are to be mended by who takes the lock first: own_mend */
     struct hak_heap *next; /* in the list of all; fixed. Beside the lock, since a forked child looks at both */
     struct block *heads[CLASS_COUNT]; /* bins: blocks that malloc takes first; their slabs count them as in use */
+    int32_t rooms[CLASS_COUNT]; /* how many more blocks a bin takes before a free gives some back */
     size_t binned_bytes;
     struct slab *full; /* circular lists by next and prev */
     struct slab *runs;
@@ -45,11 +47,31 @@ static inline struct hak_heap *own_heap_of(const struct slab *slab)
     return (struct hak_heap *)slab->owner;
 }
 
+/* False: it was destroyed, or never used. */
+static inline bool own_is_live(const struct hak_heap *heap)
+{
+    return atomic_load_explicit(&heap->live, memory_order_relaxed);
+}
+
 /* The first of all heaps ever made, live or not; they are never freed. */
 struct hak_heap *own_first(void);
 
 void own_lock(struct hak_heap *heap);
 void own_unlock(struct hak_heap *heap);
+
+/* own_unlock, but for what was posted before the lock is free. False: some is, so own_unlock_posted has to be called.
+ *
+ * A thread that posts a block tries the lock afterwards. A thread that gives the lock back looks at the list afterwards.
+ * All four steps are seq_cst, so at least one of the two sees the other, and the block does not stay behind. */
+HAK_INLINE bool own_unlock_soon(struct hak_heap *heap)
+{
+    lock_word_release(&heap->lock, LOCK_OWN);
+    return atomic_load_explicit(&heap->posted, memory_order_seq_cst) == NULL;
+}
+
+/* Returns the block, so that its caller need not keep it. */
+HAK_NOINLINE struct block *own_unlock_posted(struct hak_heap *heap, struct block *block);
+
 bool own_try_lock(struct hak_heap *heap); /* false at once if another thread holds it */
 
 /* Takes LOCK_OWN_HEAPS. If another thread held it when this process was forked, the spare bodies of heaps are lost, and so
@@ -59,14 +81,34 @@ void own_heaps_lock(void);
 /* The caller does not hold the lock. *at_limit: why the result is NULL; otherwise the system has no memory. */
 void *own_small_alloc(struct hak_heap *heap, uint32_t class_index, bool *at_limit);
 void *own_large_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bool zeroed, bool *at_limit);
-void own_small_free(struct hak_heap *heap, struct block *block);
+void own_small_free(struct hak_heap *heap, struct block *block, uint32_t class_index);
 void own_run_free(struct hak_heap *heap, void *start);
 void own_huge_free(void *start);
 
-/* Around each change of a large block: counts the bytes that it may take more, and what it took more or less in the end.
- * False: at the limit. */
-bool own_large_begin(struct hak_heap *heap, size_t more_bytes);
-void own_large_end(struct hak_heap *heap, size_t bytes);
+/* Resizes a run or huge block of this heap without a copy. NULL: that cannot be done. */
+void *own_large_resize(struct hak_heap *heap, void *pointer, size_t usable_bytes, size_t size_bytes);
+
+/* Under the lock: the first block of a bin that has one. */
+HAK_INLINE struct block *own_bin_pop(struct hak_heap *heap, uint32_t class_index)
+{
+    struct block *block = heap->heads[class_index];
+    heap->heads[class_index] = link_get(&block->next);
+    heap->binned_bytes -= sizeclass_bytes(class_index);
+    heap->rooms[class_index]++;
+    if (VALIDATE) validate_alloc(block, class_index, CLASS_OWN);
+    return block;
+}
+
+/* Under the lock. Whether the heap may have this much more. If it may not, it gives back of what lies free in it until it
+ * may; the next call continues at the slab behind. Before it answers that it may not, it trims from the first slab on, unless
+ * that is not worth it. */
+bool own_make_room(struct hak_heap *heap, size_t bytes);
+
+/* Under the lock, after each growth of own_resident_bytes. */
+void own_note_peak(struct hak_heap *heap);
+
+/* Memory that has been idle for a delay goes back to the system, as on the slow paths of malloc. */
+void own_tick(void);
 
 /* Under the lock. Bytes of all blocks that were carved, of runs and of huge blocks: all that may be resident. */
 size_t own_resident_bytes(const struct hak_heap *heap);

@@ -211,6 +211,7 @@ const ExploreScenario kForkOwn{
                 return world.give(own(thread, 1));
             }
             world.give(0);
+            world.give(2); // the bin has the first; now both go to their slab
             world.take_in(own(0, 0), heap_at(world, 0), kBlock);
             world.give(6);
         },
