@@ -151,11 +151,10 @@ Memory::Plan Memory::plan(unsigned thread, const volatile void *address, unsigne
 // Coherence: the last store, in modification order, that an event which happens before has read or written.
 unsigned Memory::floor(const Location &location, const Clock &clock)
 {
-    const auto last = static_cast<unsigned>(location.line.size() - 1);
-    unsigned rank = 0;
-    // From the newest on: it often has the last store, and then nothing is behind that.
-    for (auto access = location.accesses.rbegin(); access != location.accesses.rend() && rank < last; ++access)
-        if (clock.has(access->event)) rank = std::max(rank, location.stores[access->store].rank);
+    unsigned rank = 0; // from the newest on: it often has the last store, and then nothing is behind that
+    for (auto i = location.accesses.size(); i > 0 && rank + 1 < location.line.size(); --i)
+        if (const Access &access = location.accesses[i - 1]; clock.has(access.event))
+            rank = std::max(rank, location.stores[access.store].rank);
     return rank;
 }
 
@@ -384,14 +383,11 @@ void Memory::note(unsigned thread, std::uint64_t what, const Seen &seen)
 
 void Memory::digest_location(Location &location)
 {
-    std::uint64_t digest = mix(0, location.start);
-    const unsigned newest = location.line.back();
-    if (location.digest != 0 && newest + 1 == location.stores.size())
-        digest = mix(location.digest, code(location.stores[newest].event)); // it goes to the end of what there is
-    else
-        for (const unsigned store : location.line) digest = mix(digest, code(location.stores[store].event));
-    locations_digest_ ^= location.digest ^ digest;
-    location.digest = digest;
+    const bool is_last = location.digest != 0 && location.line.back() + 1 == location.stores.size();
+    std::uint64_t digest = is_last ? location.digest : mix(0, location.start);
+    for (auto store = is_last ? location.line.end() - 1 : location.line.begin(); store != location.line.end(); ++store)
+        digest = mix(digest, code(location.stores[*store].event));
+    locations_digest_ ^= std::exchange(location.digest, digest) ^ digest;
 }
 
 std::uint64_t Memory::threads_digest() const
