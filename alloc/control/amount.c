@@ -95,15 +95,18 @@ bool amount_read(const char *text, const char *root, size_t *limit_bytes)
 /* As the kernel estimates it: without swapping. UINT64_MAX: it is not known. */
 static uint64_t available_bytes(const char *root)
 {
-    static const char name[] = "\nMemAvailable:";
+    static const char name[] = "MemAvailable:";
     char path[PATH_BYTES_MAX], content[FILE_BYTES_MAX];
     uint64_t kib;
     if (!read_file(text_string(path, sizeof path, "%s/proc/meminfo", root), content, sizeof content)) return UINT64_MAX;
-    const char *at = strstr(content, name);
-    if (at == NULL) return UINT64_MAX;
-    at += sizeof name - 1;
-    at += strspn(at, " ");
-    return text_digits(&at, &kib) && kib <= UINT64_MAX >> 10 ? kib << 10 : UINT64_MAX;
+    for (const char *line = content; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, name, sizeof name - 1) != 0) continue;
+        line += sizeof name - 1;
+        line += strspn(line, " ");
+        return text_digits(&line, &kib) && kib <= UINT64_MAX >> 10 ? kib << 10 : UINT64_MAX;
+    }
+    return UINT64_MAX;
 }
 
 bool amount_is_there(size_t bytes, const char *root)
