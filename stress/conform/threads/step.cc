@@ -103,7 +103,10 @@ template <std::size_t Count> const char *take_all(unsigned char *(&blocks)[Count
 // A malloc whose critical sections begin again after each signal (rseq) would never end a step.
 void on_trap(int, siginfo_t *info, void *context)
 {
-    if (info->si_code != TRAP_TRACE) meeting.wrong = "SIGTRAP in malloc, free or realloc";
+    // Of the malloc itself are an int3 (SI_KERNEL) and a signal that was sent. The processor's other traps are the steps; some
+    // virtual machines lose what kind they are, or deliver one of another process's watchpoints.
+    if (info->si_code <= 0 || info->si_code == SI_KERNEL)
+        meeting.wrong = wrong_text("SIGTRAP in malloc, free or realloc (si_code %d)", info->si_code);
     else if (++meeting.traps > kTrapsMax) meeting.wrong = kTooLong;
     if (meeting.wrong.load() != nullptr) return traps_end_after(context);
     if (meeting.traps < meeting.stop_at) return;
