@@ -2,6 +2,7 @@
 #include "cache/borrow.h"
 
 #include "slab/slab.h"
+#include "slab/take.h"
 
 struct block *borrow(struct tcache *tcache, uint32_t *class_index)
 {

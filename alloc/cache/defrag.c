@@ -7,6 +7,7 @@
 #include "cache/tcache.h"
 #include "os/meta.h"
 #include "slab/slab.h"
+#include "slab/take.h"
 #include "superslab/pagemap.h"
 
 enum {

@@ -3,6 +3,7 @@
 
 #include "cache/thread.h"
 #include "slab/slab.h"
+#include "slab/take.h"
 #include "slab/validate.h"
 
 static struct block *take(struct heap *heap, uint32_t class_index)

@@ -11,6 +11,7 @@
 #include "os/os.h"
 #include "report/broken.h"
 #include "slab/slab.h"
+#include "slab/take.h"
 #include "slab/trim.h"
 #include "slab/validate.h"
 #include "superslab/purge.h"

@@ -35,7 +35,7 @@ void *own_realloc_any(struct hak_heap *heap, void *pointer, size_t size_bytes);
 /* The heap of a block; NULL: of none of these. */
 struct hak_heap *own_of(const void *pointer);
 
-/* For blocks whose tag is of such a heap. */
+/* For blocks whose tag is of such a heap; own_free is given it. */
 void own_free(void *pointer, uint32_t tag);
 size_t own_usable_size(const void *pointer);
 

@@ -7,13 +7,15 @@
 #include "heap/heap.h"
 #include "os/os.h"
 #include "slab/slab.h"
+#include "slab/take.h"
 #include "slab/trim.h"
 #include "slab/validate.h"
 #include "superslab/pagemap.h"
 #include "superslab/purge.h"
 #include "superslab/round.h"
 
-enum { BIN_BYTES = 8 << 10, BIN_BLOCKS = 64 }; /* what frees add to a bin beyond a refill, at most: a guess */
+/* What frees add to a bin beyond its last refill, at most: a guess. */
+enum { BIN_BYTES = 8 << 10, BIN_BLOCKS = 64 };
 
 static uint8_t bin_room(uint32_t class_index)
 {

@@ -5,6 +5,7 @@ extern "C" {
 #include "cache/tcache.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
+#include "slab/take.h"
 }
 
 namespace {

@@ -4,6 +4,7 @@
 extern "C" {
 #include "cache/tcache.h"
 #include "slab/slab.h"
+#include "slab/take.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
 }

@@ -11,6 +11,7 @@ extern "C" {
 #include "slab/owner.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
+#include "slab/take.h"
 }
 
 namespace {

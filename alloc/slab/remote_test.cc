@@ -9,6 +9,7 @@ extern "C" {
 #include "cache/tcache.h"
 #include "debug/inspect.h"
 #include "slab/remote.h"
+#include "slab/take.h"
 #include "superslab/pool.h"
 }
 
@@ -52,9 +53,8 @@ class Remote : public testing::Test {
 
     std::vector<block *> make_full(uint32_t class_index)
     {
-        slab *s = slab_make(own, class_index);
         std::vector<block *> all;
-        while (!s->full)
+        for (slab *s = slab_make(own, class_index); !s->full;)
             for (block *b : blocks_of(slab_take(s))) all.push_back(b);
         return all;
     }

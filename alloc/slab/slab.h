@@ -62,22 +62,16 @@ static inline uint32_t slab_fill_eighths(const struct slab *slab)
 /* Makes a slab for the owner, first in its list. NULL when the system has no memory. */
 struct slab *slab_make(struct owner *owner, uint32_t class_index);
 
-/* Takes blocks from a listed slab: those that other threads freed, in any order; or else at most TAKE_MAX of those that the owner
- * gave back, in the order of the addresses; or else newly carved blocks. Returns a list of at least one block, which ends in
- * NULL. */
-struct block *slab_take(struct slab *slab);
-
 /* Move a listed slab to the front of its list, or behind all slabs that have a block in use. */
 void slab_list_first(struct slab *slab);
 void slab_list_back(struct slab *slab);
 
 /* For defragmentation (cache/defrag.h): brings the owner's list of a class into order, the fullest slabs first, and adds up
- * what they have. slab_take_one takes one free block; NULL: the slab has none. */
+ * what they have. */
 struct slab_sums {
     uint64_t used_count, capacity;
 };
 struct slab_sums slab_sort(struct owner *owner, uint32_t class_index);
-struct block *slab_take_one(struct slab *slab);
 
 /* Gives a block, or a list of count blocks that other threads freed, back to its slab. This may release the slab. tail is
  * needed only if the slab's free list is not empty. */

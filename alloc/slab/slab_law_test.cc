@@ -9,6 +9,7 @@ extern "C" {
 #include "heap/large.h"
 #include "os/os.h"
 #include "slab/slab.h"
+#include "slab/take.h"
 #include "slab/trim.h"
 #include "superslab/limit.h"
 #include "superslab/purge.h"

@@ -10,7 +10,7 @@ extern "C" {
 #include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "os/os_fault.h"
-#include "slab/slab.h"
+#include "slab/take.h"
 #include "superslab/pool.h"
 #include "superslab/purge.h"
 }

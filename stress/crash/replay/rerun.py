@@ -19,7 +19,7 @@ class Rerun:
     can_note_unmaps = True
 
     def __init__(self, report, launcher, stress, tries, say):
-        self.report, self.launcher, self.stress, self.tries, self.say = (report, launcher, stress, tries, say)
+        self.report, self.launcher, self.stress, self.tries, self.say = report, launcher, stress, tries, say
         self.crash = self.again = self.result = None
         self.follow = ["parent"] if report.forked is False else ["child", *map(str, range(1, CHILDREN_MAX + 1))]
         if report.forked is None:
@@ -162,8 +162,7 @@ class Rerun:
 
     def returned(self, of, cell=None, bound=None):
         """How a function of the program got what it returned: a moment like a hit, with the origin. of: the hit that
-        stored the result into the cell, a moment that this function gave, or the origin of a crash. None: not known.
-        """
+        stored the result into the cell, a moment that this function gave, or the origin of a crash. None: not known."""
         cells = self.bounded(cell, bound)[0] if cell else []
         pcs, at = of.get("returns") or [], of.get("pass")
         if not 0 < len(pcs) <= CANDIDATES_MAX - len(cells) - bool(at):
@@ -211,8 +210,7 @@ class Rerun:
     def ends_of(rows, bound):
         """The places of the bound among the stores of a run. gdb misses a store into one cell if the same instruction
         stores its old value into another one. If the run then has no store of this number, the only store with this
-        number of calls of malloc is the bound. A store of this number with other calls is another one: no place.
-        """
+        number of calls of malloc is the bound. A store of this number with other calls is another one: no place."""
         ends = [place for place, row in enumerate(rows) if row[:2] == [1, bound["number"]]]
         if "pass" in bound or bound.get("calls") is None:
             return ends
@@ -313,8 +311,7 @@ class Rerun:
 
     def changed(self, variable, address=None):
         """The crash of a run in which libreplay-calls.so changes something (see calls.c), whatever the cause of that
-        crash, with the word that is then at an address. None: the run ended without a crash.
-        """
+        crash, with the word that is then at an address. None: the run ended without a crash."""
         self.launcher.write_wrapper([variable])
         try:
             task = self.task([], expect=None, read=[address] if address is not None else [])

@@ -33,7 +33,7 @@ class Session:
     def __init__(self, name, report, again, launcher, start, plain, stress):
         """plain: a launcher for separate runs."""
         self.plain, self.stress, self.runs = plain, stress, None
-        self.name, self.report, self.again, self.launcher, self.start = (name, report, again, launcher, start)
+        self.name, self.report, self.again, self.launcher, self.start = name, report, again, launcher, start
         self.budget = launcher.budget
         self.log = self.crash = self.process = self.stream = None
         self.at_crash = False
@@ -86,7 +86,7 @@ class Session:
             while True:
                 try:
                     line = listener.accept()[0]
-                    self.stream, self.line = (line.makefile("rw", encoding="utf-8", errors="surrogateescape"), line)
+                    self.stream, self.line = line.makefile("rw", encoding="utf-8", errors="surrogateescape"), line
                     return
                 except TimeoutError:
                     if self.process.poll() is not None:

@@ -149,8 +149,7 @@ def crash_facts(crash, task):
 
 def given_facts(crash, allocator):
     """Where a program got the pointer that it passed to a function of malloc's, which crashed on it: the origin of the
-    first argument, if it points nowhere and is still in a register that calls preserve.
-    """
+    first argument, if it points nowhere and is still in a register that calls preserve."""
     for level, frame in enumerate(inside.frames(12)):
         path = inside.module_of(frame.pc())
         if path == allocator or path.endswith("libreplay-calls.so") or flow.is_library(frame.pc()):

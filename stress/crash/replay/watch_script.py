@@ -51,7 +51,7 @@ class Watch(gdb.Breakpoint):
     def __init__(self, index, task, log):
         cell = task["cells"][index]
         super().__init__(f"*({inside.TYPES[cell['size']]} *){cell['address']:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE)
-        self.index, self.cell, self.wanted, self.log, self.count, self.last = (index, cell, task, log, 0, None)
+        self.index, self.cell, self.wanted, self.log, self.count, self.last = index, cell, task, log, 0, None
         self.is_held = True  # whether it still has the value, as far as stores tell
         self.siblings = []
 

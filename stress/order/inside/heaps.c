@@ -13,6 +13,7 @@
 #include "os/meta.h"
 #include "slab/remote.h"
 #include "slab/slab.h"
+#include "slab/take.h"
 #include "superslab/pagemap.h"
 
 /* --- owners ------------------------------------------------------------------------------------------- */
