@@ -195,13 +195,14 @@ void stop_here(Thread &thread)
     thread.state.wait(STOPPED);
 }
 
-// After each instruction, and at the two breakpoints around the work.
+// After each instruction, and at the two breakpoints around the work. SI_KERNEL: a breakpoint, which is no step. A virtual
+// machine that is busy may lose why it trapped, so a step need not be a TRAP_TRACE.
 void on_trap(int, siginfo_t *info, void *context)
 {
     greg_t *registers = static_cast<ucontext_t *>(context)->uc_mcontext.gregs;
     if (mine == nullptr) return;
     Thread &thread = *mine;
-    if (info->si_code != TRAP_TRACE) {
+    if (info->si_code == SI_KERNEL) {
         registers[REG_EFL] ^= TRAP_FLAG;
         return;
     }
