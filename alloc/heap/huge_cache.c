@@ -1,6 +1,7 @@
 /* huge_cache.c: see huge_cache.h. More than 400 lines: what the cache holds, and what it learns from that. */
 #include "heap/huge_cache.h"
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -11,53 +12,52 @@
 #include "os/sanitizer.h"
 #include "superslab/limit.h"
 
-static struct huge *cache[HUGE_KEEP_ENTRIES]; /* the first cache_count are set */
-static uint32_t cache_count;
-static _Atomic(bool) any_cached; /* cache_count > 0, for readers without the lock: relaxed */
-static size_t cached_bytes, live_bytes, live_count;
-static size_t slack_bytes; /* of all live blocks */
+/* Under the lock, and in the order in which a call needs it, so that a thread that takes the lock fetches few cache lines. An
+ * interval is a purge delay, a window WINDOW_DELAYS intervals. */
+static struct {
+    alignas(64) size_t live_bytes;
+    size_t live_count, live_peak, live_peak_before; /* peaks: of this interval, and of the one before */
+    size_t slack_bytes; /* of all live blocks */
+    size_t cached_bytes;
+    uint32_t cache_count;
+    bool used; /* in this interval */
+    /* The most that was committed in all when the cache or the huge blocks changed in this interval, or when it began.
+     * relaxed: huge_cache_is_in_the_way may read it at any time. */
+    _Atomic(size_t) committed_peak;
+
+    size_t cached_low, cached_peak, cached_peak_before; /* of this window, and of the one before */
+    size_t cached_most; /* the most that cached_peak was */
+    uint64_t due_ms; /* end of the interval */
+    size_t early_live_bytes; /* the fewest in use when early_bytes were taken back */
+    struct huge *cache[HUGE_KEEP_ENTRIES]; /* the first cache_count are set */
+
+    size_t early_bytes; /* taken back lately, and not wanted again yet */
+    size_t early_largest_bytes; /* the largest mapping among them */
+    uint32_t unused_intervals; /* in a row, before this one */
+    uint32_t window_intervals; /* that have passed */
+    bool swung_before; /* in the window before */
+} books = {.early_live_bytes = SIZE_MAX};
+
+static _Atomic(bool) any_cached; /* books.cache_count > 0, for readers without the lock: relaxed */
 static size_t cache_bytes_max = HUGE_CACHE_BYTES_MAX;
 
 static void any_cached_set(void)
 {
-    atomic_store_explicit(&any_cached, cache_count > 0, memory_order_relaxed);
+    atomic_store_explicit(&any_cached, books.cache_count > 0, memory_order_relaxed);
 }
 
 /* --- bytes to keep --------------------------------------------------------------------------------------- */
 
 size_t huge_keep_bytes; /* 0: it learned nothing */
 size_t huge_keep_live_bytes = SIZE_MAX; /* with fewer bytes in use nothing is kept */
-static size_t early_bytes;                 /* taken back lately, and not wanted again yet */
-static size_t early_largest_bytes;         /* the largest mapping among them */
-static size_t early_live_bytes = SIZE_MAX; /* the fewest in use when they were taken back */
-static uint64_t due_ms;                    /* end of the interval */
-static size_t cached_most;                 /* the most that cached_peak was */
-
-static uint32_t unused_intervals; /* in a row, before this one */
-
-/* Of this interval. */
-static bool used;
-static size_t live_peak;
-
-static size_t live_peak_before; /* of the interval before */
-
-/* Of this window of WINDOW_DELAYS intervals, and of the one before. */
-static uint32_t window_intervals; /* that have passed */
-static size_t cached_low, cached_peak, cached_peak_before;
-static bool swung_before;
-
-/* The most that was committed in all when the cache or the huge blocks changed in this interval, or when it began.
- * relaxed: huge_cache_is_in_the_way may read it at any time. */
-static _Atomic(size_t) committed_peak;
-
 static size_t committed_peak_get(void)
 {
-    return atomic_load_explicit(&committed_peak, memory_order_relaxed);
+    return atomic_load_explicit(&books.committed_peak, memory_order_relaxed);
 }
 
 static void committed_peak_set(size_t bytes)
 {
-    atomic_store_explicit(&committed_peak, bytes, memory_order_relaxed);
+    atomic_store_explicit(&books.committed_peak, bytes, memory_order_relaxed);
 }
 
 static void committed_peak_update(size_t committed_bytes)
@@ -68,59 +68,59 @@ static void committed_peak_update(size_t committed_bytes)
 /* The bytes in the cache or in use have changed. */
 static void note(void)
 {
-    used = true;
-    if (cached_bytes < cached_low) cached_low = cached_bytes;
-    if (cached_bytes > cached_peak) cached_peak = cached_bytes;
-    if (cached_bytes > cached_most) cached_most = cached_bytes;
-    if (live_bytes > live_peak) live_peak = live_bytes;
+    books.used = true;
+    if (books.cached_bytes < books.cached_low) books.cached_low = books.cached_bytes;
+    if (books.cached_bytes > books.cached_peak) books.cached_peak = books.cached_bytes;
+    if (books.cached_bytes > books.cached_most) books.cached_most = books.cached_bytes;
+    if (books.live_bytes > books.live_peak) books.live_peak = books.live_bytes;
 }
 
 /* A limit took a mapping back. */
 static void note_released(size_t bytes)
 {
-    early_bytes += bytes;
-    if (bytes > early_largest_bytes) early_largest_bytes = bytes;
-    if (live_bytes < early_live_bytes) early_live_bytes = live_bytes;
+    books.early_bytes += bytes;
+    if (bytes > books.early_largest_bytes) books.early_largest_bytes = bytes;
+    if (books.live_bytes < books.early_live_bytes) books.early_live_bytes = books.live_bytes;
 }
 
 static void early_forget(void)
 {
-    early_bytes = early_largest_bytes = 0;
-    early_live_bytes = SIZE_MAX;
+    books.early_bytes = books.early_largest_bytes = 0;
+    books.early_live_bytes = SIZE_MAX;
 }
 
 /* The cache had no mapping for a block. The bytes to keep stop once at the limit in bytes: blocks may take longer mappings
  * than they need from them, so that is often enough. */
 static void note_missed(size_t bytes)
 {
-    if (bytes > early_largest_bytes) return;
-    size_t learned = bytes < early_bytes ? bytes : early_bytes;
+    if (bytes > books.early_largest_bytes) return;
+    size_t learned = bytes < books.early_bytes ? bytes : books.early_bytes;
     /* Half of it, since the bytes in use swing. */
-    if (early_live_bytes / 2 < huge_keep_live_bytes) huge_keep_live_bytes = early_live_bytes / 2;
+    if (books.early_live_bytes / 2 < huge_keep_live_bytes) huge_keep_live_bytes = books.early_live_bytes / 2;
     size_t more = huge_keep_bytes + learned + learned / 2;
     if (huge_keep_bytes < cache_bytes_max && more >= cache_bytes_max) {
         huge_keep_bytes = cache_bytes_max;
         early_forget();
         return;
     }
-    size_t keep_max = 2 * live_peak + cache_bytes_max;
+    size_t keep_max = 2 * books.live_peak + cache_bytes_max;
     if (keep_max > HUGE_KEEP_FACTOR * cache_bytes_max) keep_max = HUGE_KEEP_FACTOR * cache_bytes_max;
     if (more > keep_max) more = keep_max;
     if (more > huge_keep_bytes) huge_keep_bytes = more;
-    early_bytes -= learned;
-    if (early_bytes == 0) early_forget();
+    books.early_bytes -= learned;
+    if (books.early_bytes == 0) early_forget();
 }
 
 static bool swings(void)
 {
-    return cached_peak - cached_low >= huge_keep_bytes / 8;
+    return books.cached_peak - books.cached_low >= huge_keep_bytes / 8;
 }
 
 /* At most what the cache has held lately, and a half, stays as long as it swings. */
 static void fade(void)
 {
-    const bool in_use = swings() || swung_before;
-    const size_t peak = cached_peak > cached_peak_before ? cached_peak : cached_peak_before;
+    const bool in_use = swings() || books.swung_before;
+    const size_t peak = books.cached_peak > books.cached_peak_before ? books.cached_peak : books.cached_peak_before;
     size_t floor = in_use ? peak + peak / 2 : 0;
     size_t less = huge_keep_bytes - huge_keep_bytes / (in_use ? 64 : 8);
     if (huge_keep_bytes > floor) huge_keep_bytes = less > floor ? less : floor;
@@ -128,11 +128,11 @@ static void fade(void)
 
 static void window_turn(void)
 {
-    swung_before = swings();
-    cached_peak_before = cached_peak;
-    cached_low = cached_peak = cached_bytes;
-    early_bytes /= 2;
-    window_intervals = 0;
+    books.swung_before = swings();
+    books.cached_peak_before = books.cached_peak;
+    books.cached_low = books.cached_peak = books.cached_bytes;
+    books.early_bytes /= 2;
+    books.window_intervals = 0;
 }
 
 void huge_cache_forget(void)
@@ -144,59 +144,60 @@ void huge_cache_forget(void)
 
 void huge_cache_tick(uint64_t now_ms, uint64_t delay_ms)
 {
-    if (now_ms < due_ms) return;
+    if (now_ms < books.due_ms) return;
     /* Intervals, of which only the first can have had a slow path. */
-    uint64_t passed = delay_ms > 0 ? 1 + (now_ms - due_ms) / delay_ms : 1;
-    due_ms = now_ms + delay_ms - delay_ms / 8; /* the background thread wakes once in a delay, or a little earlier */
-    unused_intervals = used ? (uint32_t)(passed - 1) : unused_intervals + (uint32_t)passed;
-    if (used) fade();
-    window_intervals += (uint32_t)passed;
-    if (unused_intervals >= WINDOW_DELAYS) {
+    uint64_t passed = delay_ms > 0 ? 1 + (now_ms - books.due_ms) / delay_ms : 1;
+    books.due_ms =
+        now_ms + delay_ms - delay_ms / 8; /* the background thread wakes once in a delay, or a little earlier */
+    books.unused_intervals = books.used ? (uint32_t)(passed - 1) : books.unused_intervals + (uint32_t)passed;
+    if (books.used) fade();
+    books.window_intervals += (uint32_t)passed;
+    if (books.unused_intervals >= WINDOW_DELAYS) {
         huge_cache_forget();
-        live_peak = live_bytes;
+        books.live_peak = books.live_bytes;
     }
-    if (window_intervals >= WINDOW_DELAYS) window_turn();
-    used = false;
-    if (passed > 1) live_peak = live_bytes;
-    live_peak_before = live_peak;
-    live_peak = live_bytes;
+    if (books.window_intervals >= WINDOW_DELAYS) window_turn();
+    books.used = false;
+    if (passed > 1) books.live_peak = books.live_bytes;
+    books.live_peak_before = books.live_peak;
+    books.live_peak = books.live_bytes;
     committed_peak_set(limit_committed_bytes());
 }
 
 size_t huge_cache_learned_bytes(void)
 {
-    size_t most = cached_most + cached_most / 2;
+    size_t most = books.cached_most + books.cached_most / 2;
     return huge_keep_bytes < most ? huge_keep_bytes : most;
 }
 
 /* How many bytes the cache may keep whatever its limits are; 0: it learned nothing. */
 static size_t keep(void)
 {
-    if (live_bytes < huge_keep_live_bytes || limit_soft_exceeded()) return 0;
-    return live_bytes == 0 && huge_keep_bytes > cache_bytes_max ? cache_bytes_max : huge_keep_bytes;
+    if (books.live_bytes < huge_keep_live_bytes || limit_soft_exceeded()) return 0;
+    return books.live_bytes == 0 && huge_keep_bytes > cache_bytes_max ? cache_bytes_max : huge_keep_bytes;
 }
 
 /* --- the cache ------------------------------------------------------------------------------------------ */
 
 static struct huge *cache_remove(uint32_t index)
 {
-    struct huge *huge = cache[index];
-    cache[index] = cache[--cache_count];
+    struct huge *huge = books.cache[index];
+    books.cache[index] = books.cache[--books.cache_count];
     any_cached_set();
-    cached_bytes -= huge->mapped_bytes;
+    books.cached_bytes -= huge->mapped_bytes;
     return huge;
 }
 
 /* Whether a block may have this much of its mapping to spare: an eighth, or any part if it fits the bytes to keep. */
 static bool may_spare(size_t size_bytes, size_t more_bytes)
 {
-    return more_bytes <= size_bytes / 8 || slack_bytes + more_bytes <= keep();
+    return more_bytes <= size_bytes / 8 || books.slack_bytes + more_bytes <= keep();
 }
 
 /* Changes how much of the mapping of a live block is to spare. */
 static void slack_set(struct huge *huge, size_t bytes)
 {
-    slack_bytes += bytes - huge->slack_bytes;
+    books.slack_bytes += bytes - huge->slack_bytes;
     huge->slack_bytes = bytes;
     /* relaxed: huge_find may read it at any time, and needs nothing else with it. */
     atomic_store_explicit(&huge->usable_bytes, huge->mapped_bytes - bytes, memory_order_relaxed);
@@ -205,18 +206,18 @@ static void slack_set(struct huge *huge, size_t bytes)
 struct huge *huge_cache_take(size_t align_bytes, size_t size_bytes)
 {
     uint32_t best = HUGE_KEEP_ENTRIES;
-    for (uint32_t i = 0; i < cache_count; i++) {
-        const struct huge *huge = cache[i];
+    for (uint32_t i = 0; i < books.cache_count; i++) {
+        const struct huge *huge = books.cache[i];
         if (huge->mapped_bytes >= size_bytes && may_spare(size_bytes, huge->mapped_bytes - size_bytes) &&
             ((uintptr_t)huge->start & (align_bytes - 1)) == 0 &&
-            (best == HUGE_KEEP_ENTRIES || huge->mapped_bytes < cache[best]->mapped_bytes))
+            (best == HUGE_KEEP_ENTRIES || huge->mapped_bytes < books.cache[best]->mapped_bytes))
             best = i;
     }
     struct huge *taken = NULL;
     if (best < HUGE_KEEP_ENTRIES) {
         taken = cache_remove(best);
-        live_bytes += taken->mapped_bytes;
-        live_count++;
+        books.live_bytes += taken->mapped_bytes;
+        books.live_count++;
         slack_set(taken, taken->mapped_bytes - size_bytes);
         note();
     }
@@ -250,14 +251,14 @@ size_t huge_cache_new_bytes(size_t size_bytes)
 {
     size_t step = ((size_t)1 << (63 - __builtin_clzll(size_bytes))) / 4;
     size_t more_bytes = round_up(size_bytes, step) - size_bytes;
-    return slack_bytes + more_bytes <= keep() ? size_bytes + more_bytes : size_bytes;
+    return books.slack_bytes + more_bytes <= keep() ? size_bytes + more_bytes : size_bytes;
 }
 
 static uint32_t cache_oldest(void)
 {
     uint32_t oldest = 0;
-    for (uint32_t i = 1; i < cache_count; i++)
-        if (cache[i]->cached_ms < cache[oldest]->cached_ms) oldest = i;
+    for (uint32_t i = 1; i < books.cache_count; i++)
+        if (books.cache[i]->cached_ms < books.cache[oldest]->cached_ms) oldest = i;
     return oldest;
 }
 
@@ -274,8 +275,8 @@ struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_m
 {
     struct huge *over = NULL;
     slack_set(huge, 0);
-    live_bytes -= huge->mapped_bytes;
-    live_count--;
+    books.live_bytes -= huge->mapped_bytes;
+    books.live_count--;
     size_t kept = keep();
     size_t bytes_max = kept > cache_bytes_max ? kept : cache_bytes_max;
     uint32_t entries_max = kept > 0 ? HUGE_KEEP_ENTRIES : HUGE_CACHE_ENTRIES;
@@ -286,13 +287,14 @@ struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_m
     /* Also for a mapping that is not cached: the bytes to keep may have ended with the block. */
     size_t more_bytes = is_cached ? huge->mapped_bytes : 0;
     uint32_t more_entries = is_cached ? 1 : 0;
-    while (cache_count > 0 && (cache_count + more_entries > entries_max || cached_bytes + more_bytes > bytes_max))
+    while (books.cache_count > 0 &&
+           (books.cache_count + more_entries > entries_max || books.cached_bytes + more_bytes > bytes_max))
         over = cache_remove_oldest(over);
     if (is_cached) {
         if (ASAN) sanitizer_close(huge->start, huge->mapped_bytes);
-        cache[cache_count++] = huge;
+        books.cache[books.cache_count++] = huge;
         any_cached_set();
-        cached_bytes += huge->mapped_bytes;
+        books.cached_bytes += huge->mapped_bytes;
         huge->cached_ms = now_ms;
     } else {
         if (is_wanted) note_released(huge->mapped_bytes);
@@ -307,9 +309,9 @@ struct huge *huge_cache_put(struct huge *huge, uint64_t now_ms, uint64_t delay_m
 struct huge *huge_cache_take_old(uint64_t before_ms)
 {
     struct huge *old = NULL;
-    if (cached_bytes > keep()) {
+    if (books.cached_bytes > keep()) {
         uint32_t oldest = cache_oldest();
-        if (cache[oldest]->cached_ms < before_ms) old = cache_remove(oldest);
+        if (books.cache[oldest]->cached_ms < before_ms) old = cache_remove(oldest);
         if (old != NULL) note_released(old->mapped_bytes);
     }
     return old;
@@ -317,13 +319,14 @@ struct huge *huge_cache_take_old(uint64_t before_ms)
 
 struct huge *huge_cache_count_live(size_t blocks, size_t bytes)
 {
-    live_count += blocks;
-    live_bytes += bytes;
+    books.live_count += blocks;
+    books.live_bytes += bytes;
     if (blocks == 1) note_missed(bytes);
     note();
     struct huge *over = NULL;
-    size_t peak = live_peak > live_peak_before ? live_peak : live_peak_before, committed = limit_committed_bytes();
-    while (live_bytes + cached_bytes > peak && cached_bytes > keep()) {
+    size_t peak = books.live_peak > books.live_peak_before ? books.live_peak : books.live_peak_before,
+           committed = limit_committed_bytes();
+    while (books.live_bytes + books.cached_bytes > peak && books.cached_bytes > keep()) {
         over = cache_remove_oldest(over);
         committed -= over->mapped_bytes;
     }
@@ -340,7 +343,7 @@ struct huge *huge_cache_make_way(void)
 {
     struct huge *over = NULL;
     size_t committed = limit_committed_bytes();
-    while (committed > committed_peak_get() && cached_bytes > keep()) {
+    while (committed > committed_peak_get() && books.cached_bytes > keep()) {
         over = cache_remove_oldest(over);
         committed -= over->mapped_bytes;
     }
@@ -352,15 +355,15 @@ bool huge_cache_resize(struct huge *huge, size_t size_bytes)
 {
     if (size_bytes > huge->mapped_bytes) return false;
     size_t slack = huge->mapped_bytes - size_bytes;
-    if (slack > huge->slack_bytes && slack_bytes - huge->slack_bytes + slack > keep()) return false;
+    if (slack > huge->slack_bytes && books.slack_bytes - huge->slack_bytes + slack > keep()) return false;
     slack_set(huge, slack);
     return true;
 }
 
 void huge_cache_drop(void)
 {
-    cache_count = 0;
-    cached_bytes = 0;
+    books.cache_count = 0;
+    books.cached_bytes = 0;
     any_cached_set();
     huge_cache_forget();
 }
@@ -368,8 +371,8 @@ void huge_cache_drop(void)
 bool huge_cache_has(const void *address)
 {
     bool found = false;
-    for (uint32_t i = 0; i < cache_count && !found; i++)
-        found = (uintptr_t)address - (uintptr_t)cache[i]->start < cache[i]->mapped_bytes;
+    for (uint32_t i = 0; i < books.cache_count && !found; i++)
+        found = (uintptr_t)address - (uintptr_t)books.cache[i]->start < books.cache[i]->mapped_bytes;
     return found;
 }
 
@@ -385,8 +388,10 @@ void huge_cache_set_bytes(size_t bytes_max)
 
 struct huge_figures huge_cache_figures(void)
 {
-    return (struct huge_figures){
-        .live_count = live_count, .live_bytes = live_bytes, .cached_bytes = cached_bytes, .slack_bytes = slack_bytes};
+    return (struct huge_figures){.live_count = books.live_count,
+                                 .live_bytes = books.live_bytes,
+                                 .cached_bytes = books.cached_bytes,
+                                 .slack_bytes = books.slack_bytes};
 }
 
 /* --- links ------------------------------------------------------------------------------------------------ */

@@ -18,7 +18,7 @@ FILE = ROOT / "ci/lint/contention.json"
 GATE_THREADS = (8, 64)
 GROWTH, SLACK = 1.1, 0.02  # a change of code far away moves slabs, and with them which lines are shared
 FIRST_SEED = 42
-SEEDS = {"larson": 12, "remote-free": 12, "churn": 12}  # others: one
+SEEDS = {"larson": 12, "remote-free": 12, "churn": 12, "huge": 12}  # others: one
 SEEDS_OF_FEW_THREADS, FEW_THREADS = {"larson": 120}, 8
 KINDS = ("transfers", "failed_cas", "waits")
 
