@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -106,8 +107,8 @@ TEST_F(Succession, TheHeirHasTheCreditsThatTheHeapHasLearned)
         EXPECT_EQ(credit(size), most);
         EXPECT_EQ(credit(208), sizeclass_credit(sizeclass_of(208))) << "it has learned nothing of this class";
     });
-    thread_tick();
-    thread_tick();
+    thread_tick_whole();
+    thread_tick_whole();
     EXPECT_EQ(learned(grown, size), first) << "nobody came for two rounds";
     test::in_thread([&] {
         hak_free(hak_malloc(16));
@@ -121,13 +122,13 @@ TEST_F(Succession, WhereNobodyComesTheTickGivesItBack)
     uint64_t small;
     std::vector<void *> kept = live_and_die(40, &small);
     EXPECT_GT(test::inspected().used_blocks, small) << "nothing was cached";
-    thread_tick();
+    thread_tick_whole();
     EXPECT_GT(test::inspected().used_blocks, small) << "not before a round has gone by";
-    thread_tick();
+    thread_tick_whole();
     EXPECT_EQ(test::inspected().used_blocks, small);
     EXPECT_EQ(test::inspected().empty_slab_count, 0u);
     EXPECT_FALSE(thread_any_warm());
-    thread_tick();
+    thread_tick_whole();
     for (void *block : kept) hak_free(block);
 }
 
@@ -141,7 +142,7 @@ TEST_F(Succession, TheTickGivesBackWhatEachOfThemHad)
         while (ready < 3) std::this_thread::yield();
     });
     ASSERT_GE(thread_warm_count(), 2u);
-    for (int i = 0; i < 2; i++) thread_tick();
+    for (int i = 0; i < 2; i++) thread_tick_whole();
     EXPECT_FALSE(thread_any_warm());
 }
 
@@ -151,8 +152,8 @@ TEST_F(Succession, AForkedChildGivesItBackToo)
     std::vector<void *> kept = live_and_die(40, &small);
     EXPECT_TRUE(test::in_child([&] {
         EXPECT_TRUE(thread_any_warm());
-        thread_tick();
-        thread_tick();
+        thread_tick_whole();
+        thread_tick_whole();
         EXPECT_FALSE(thread_any_warm());
         EXPECT_EQ(test::inspected().used_blocks, small);
     }));
@@ -180,41 +181,6 @@ TEST_F(Succession, AForkedChildCountsWhatRestsItself)
     EXPECT_TRUE(test::in_child([] { EXPECT_FALSE(thread_any_warm()); }));
     remote_abandon(&warm->owner);
     for (void *block : kept) hak_free(block);
-}
-
-TEST_F(Succession, CachesThatHoldMuchAreNotKept)
-{
-    std::vector<void *> kept;
-    test::in_thread([&] {
-        std::vector<void *> blocks;
-        for (size_t bytes = 0; bytes < 2 * (size_t)ORPHAN_USED_BYTES_MAX; bytes += 1024) {
-            kept.push_back(hak_malloc(1024));
-            blocks.push_back(hak_malloc(64));
-        }
-        for (void *block : blocks) hak_free(block);
-    });
-    EXPECT_EQ(test::inspected().used_blocks, kept.size());
-    for (void *block : kept) hak_free(block);
-}
-
-// A heap keeps what its thread had cached with up to ORPHAN_USED_BYTES_MAX in use, to the byte.
-TEST_F(Succession, CachesAreKeptUpToTheBound)
-{
-    hak_limit_set((size_t)1 << 40); // so that each refill carves CARVE_BYTES
-    for (size_t bound = ORPHAN_USED_BYTES_MAX; size_t used_bytes : {bound - CARVE_BYTES, bound, bound + CARVE_BYTES}) {
-        std::vector<void *> blocks;
-        test::in_thread([&] {
-            do blocks.push_back(hak_malloc(1024));
-            while (owner_used_bytes(&tcache_self()->heap->owner) < used_bytes);
-            EXPECT_EQ(owner_used_bytes(&tcache_self()->heap->owner), used_bytes);
-        });
-        size_t cached = used_bytes / 1024 - blocks.size();
-        EXPECT_EQ(cached, CARVE_BYTES / 1024 - 1) << "but the first of the last refill, which was handed out";
-        EXPECT_EQ(test::inspected().used_blocks, blocks.size() + (used_bytes <= bound ? cached : 0)) << used_bytes;
-        for (void *block : blocks) hak_free(block);
-        hak_purge();
-    }
-    hak_limit_set(SIZE_MAX);
 }
 
 // However many live, and whichever of them ends.
@@ -247,27 +213,33 @@ TEST_F(Succession, TheNextThreadHasTheHeapOfTheLastThatEnded)
     }
 }
 
-// Of many that end one after another, just as many stay warm as may: an eighth of all heaps, or ORPHANS_WARM_MIN.
-TEST_F(Succession, OfManyAnEighthIsKept)
+// Of many that end, each keeps what it had, however much is in use, until two rounds have gone by. One call flushes one.
+TEST_F(Succession, OfManyEachIsFlushedByACallOfItsOwn)
 {
     thread_flush_orphans();
     constexpr uint32_t THREADS = 48; // all live at once, so each has a heap of its own
-    std::atomic<uint32_t> ready{0}, turn{0};
-    std::vector<std::thread> all;
-    for (uint32_t i = 0; i < THREADS; i++)
-        all.emplace_back([&, i] {
-            hak_free(hak_malloc(300));
-            ready++;
-            while (turn <= i) std::this_thread::yield();
-        });
-    while (ready < THREADS) std::this_thread::yield();
-    const uint32_t most = std::max<uint32_t>(ORPHANS_WARM_MIN, owner_count() >> ORPHANS_WARM_SHARE_LOG2);
-    EXPECT_GT(most, (uint32_t)ORPHANS_WARM_MIN);
-    for (uint32_t i = 0; i < THREADS; i++) {
-        turn = i + 1;
-        all[i].join();
-        EXPECT_EQ(thread_count_warm(), std::min(i + 1, most)) << i;
+    std::atomic<uint32_t> ready{0};
+    std::vector<void *> kept;
+    std::mutex guard;
+    test::in_threads(THREADS, [&](int i) {
+        std::vector<void *> blocks;
+        for (int n = 0; n < i * 20; n++) blocks.push_back(hak_malloc(4096));
+        hak_free(hak_malloc(300));
+        ready++;
+        while (ready < THREADS) std::this_thread::yield();
+        std::lock_guard<std::mutex> guarded(guard);
+        kept.insert(kept.end(), blocks.begin(), blocks.end());
+    });
+    EXPECT_EQ(thread_count_warm(), THREADS);
+    thread_tick_whole();
+    EXPECT_EQ(thread_count_warm(), THREADS) << "marked";
+    for (uint32_t calls = 1; calls <= THREADS; calls++) {
+        EXPECT_EQ(thread_tick(calls == 1 || calls == 7), calls < THREADS)
+            << "whether another round is said to begin or not";
+        EXPECT_EQ(thread_count_warm(), THREADS - calls);
     }
+    EXPECT_EQ(test::inspected().used_blocks, kept.size());
+    for (void *block : kept) hak_free(block);
 }
 
 namespace {

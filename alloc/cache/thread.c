@@ -23,6 +23,9 @@ static _Atomic(struct tcache *) key_maker;
 /* The number of orphans that are not REST_EMPTY. It orders nothing: relaxed everywhere. */
 static _Atomic(uint32_t) warm_count;
 
+/* The heap that thread_tick flushed last; NULL: it has been at all of them in this round. */
+static _Atomic(struct heap *) ticked;
+
 void thread_watch(thread_watch_fn *new_watch)
 {
     /* release: publishes the data that the function uses. Pairs with the acquire in watch_call. */
@@ -181,33 +184,11 @@ static void owner_strip(struct owner *owner)
     slab_trim_left(owner);
 }
 
-/* Whether one orphan more may keep what its thread had cached. Those that nobody adopts lose it in two rounds of the tick. */
-static bool may_be_warm(void)
-{
-    uint32_t share = owner_count() >> ORPHANS_WARM_SHARE_LOG2;
-    return thread_warm_count() < (share > ORPHANS_WARM_MIN ? share : ORPHANS_WARM_MIN);
-}
-
 static void warm_begin(struct heap *heap)
 {
     atomic_store_explicit(&heap->rest, REST_WARM, memory_order_relaxed);
     owner_prefer(&heap->owner, true); /* the next thread wants it sooner than an empty one */
     warm_count_change(1);
-}
-
-/* Called at a thread's end. The next thread wants the cached blocks if it starts soon. If the caches may hold much, or
- * many heaps are orphans, the blocks go back to their slabs instead. */
-static void cache_park_or_flush(struct tcache *tcache)
-{
-    struct heap *heap = tcache->heap;
-    if (owner_used_bytes(&heap->owner) > ORPHAN_USED_BYTES_MAX || !may_be_warm()) {
-        tcache_flush(tcache);
-        heap_credits_rest(heap);
-        owner_strip(&heap->owner);
-    } else {
-        tcache_park_all(tcache);
-        warm_begin(heap);
-    }
 }
 
 /* Adopts an orphan, gives back what it has cached, and makes it an orphan again. False if the owner is no orphan. */
@@ -248,22 +229,29 @@ bool thread_any_warm(void)
     return thread_warm_count() != 0;
 }
 
-void thread_tick(void)
+bool thread_tick(bool begins)
 {
-    if (!thread_any_warm()) return;
-    bool one_was_left = false; /* of those that were left only one a round, since each may have much */
-    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
+    /* relaxed: if two threads walk at once, or one that comes to a heap sees an old mark, a heap is flushed a round early at
+     * worst. Heaps are never freed. */
+    struct heap *heap = atomic_load_explicit(&ticked, memory_order_relaxed);
+    if (!thread_any_warm() || (heap == NULL && !begins)) return false;
+    bool flushed = false;
+    while (!flushed && (heap = heap_next(heap)) != NULL) {
         if (!owner_is_orphan(&heap->owner)) continue;
         uint32_t rest = REST_WARM;
-        /* relaxed: the mark orders nothing. If the heap was adopted meanwhile, and perhaps left again, it is at worst
-         * flushed a round too early. */
-        if (atomic_compare_exchange_strong_explicit(&heap->rest, &rest, REST_COLD, memory_order_relaxed,
-                                                    memory_order_relaxed) ||
-            rest == REST_EMPTY || (rest == REST_LEFT && one_was_left))
-            continue;
-        one_was_left = one_was_left || rest == REST_LEFT;
-        orphan_flush(&heap->owner);
+        if (!atomic_compare_exchange_strong_explicit(&heap->rest, &rest, REST_COLD, memory_order_relaxed,
+                                                     memory_order_relaxed) &&
+            rest != REST_EMPTY)
+            flushed = orphan_flush(&heap->owner);
     }
+    if (!thread_any_warm()) heap = NULL;
+    atomic_store_explicit(&ticked, heap, memory_order_relaxed);
+    return heap != NULL;
+}
+
+void thread_tick_whole(void)
+{
+    for (bool begins = true; thread_tick(begins);) begins = false;
 }
 
 uint32_t thread_flush_orphans(void)
@@ -305,11 +293,12 @@ static void heap_hold(struct tcache *tcache, struct heap *heap)
     tcache_watch(tcache, true);
 }
 
-/* The thread gives up its heap. The heap becomes an orphan and may keep what the thread had cached. */
+/* The thread gives up its heap. The heap becomes an orphan and keeps what the thread had cached, as the next thread may want it. */
 static void heap_abandon(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
-    cache_park_or_flush(tcache);
+    tcache_park_all(tcache);
+    warm_begin(heap);
     tcache->tag = 0;
     tcache->heap = NULL;
     lock_acquire(LOCK_VISIT); /* a visitor may be about to look at this thread's memory, which may be gone soon */

@@ -12,14 +12,6 @@
 #include "base/hooks.h"
 #include "cache/tcache.h"
 
-enum {
-    /* How many heaps of ended threads may keep what their threads had cached at a time: ORPHANS_WARM_MIN, or an eighth of all
-     * heaps if that is more. A heap that has given out more than ORPHAN_USED_BYTES_MAX may not. */
-    ORPHANS_WARM_MIN = 2,
-    ORPHANS_WARM_SHARE_LOG2 = 3,
-    ORPHAN_USED_BYTES_MAX = 4 << 20,
-};
-
 /* Prepares the process: page map, key, fork handler. False when the system has no memory. Any thread; cheap once
  * done. */
 bool thread_process_start(void);
@@ -48,9 +40,11 @@ HAK_COLD void thread_succeed(struct tcache *tcache, struct owner *owner);
 /* Sets the function that every thread calls from now on when it begins and when it ends (base/hooks.h). NULL: none. */
 void thread_watch(thread_watch_fn *new_watch);
 
-/* Called once a round of the tick: flushes the orphans that have rested since before the last round. thread_any_warm
- * says whether any orphan has something cached. */
-void thread_tick(void);
+/* In each round of the tick, which `begins` with a call, every orphan is looked at once, and those that have rested since before
+ * the last round are flushed: one in a call. Returns whether the round has more to flush, perhaps. thread_tick_whole is for a
+ * thread that nobody waits for. thread_any_warm says whether any orphan has something cached. */
+bool thread_tick(bool begins);
+void thread_tick_whole(void);
 bool thread_any_warm(void);
 
 /* The warm orphans, as they are counted while they come and go, and counted again. */

@@ -72,8 +72,8 @@ TEST_F(Thread, WhereNothingWasCachedTheTickGivesEmptySlabsBack)
     });
     test::in_thread([&] { hak_free(block); });
     EXPECT_EQ(test::inspected().empty_slab_count, 1u);
-    thread_tick();
-    thread_tick();
+    thread_tick_whole();
+    thread_tick_whole();
     EXPECT_EQ(test::inspected().empty_slab_count, 0u);
 }
 
@@ -347,8 +347,7 @@ TEST_F(Thread, OneThatHasEndedBorrowsOneBlockAtATime)
 {
     test::in_thread([] {
         std::vector<void *> blocks;
-        for (size_t bytes = 0; bytes < 2 * (size_t)ORPHAN_USED_BYTES_MAX; bytes += 1000)
-            blocks.push_back(hak_malloc(1000));
+        for (size_t bytes = 0; bytes < 8 * test::MIB; bytes += 1000) blocks.push_back(hak_malloc(1000));
         thread_end(nullptr);
         std::vector<void *> late{hak_malloc(64)};
         owner *lender = slab_of(late[0])->owner;
@@ -361,30 +360,12 @@ TEST_F(Thread, OneThatHasEndedBorrowsOneBlockAtATime)
     });
 }
 
-// What a thread had in use earlier does not count: with less at its end, what it has cached waits for the next thread.
-TEST_F(Thread, ThePeakOfTheDeadDoesNotCount)
-{
-    std::vector<void *> blocks;
-    test::in_thread([&] {
-        for (size_t bytes = 0; bytes <= ORPHAN_USED_BYTES_MAX; bytes += 16384) blocks.push_back(hak_malloc(16384));
-        const owner &own = tcache_self()->heap->owner;
-        EXPECT_GT(owner_used_bytes(&own), (size_t)ORPHAN_USED_BYTES_MAX);
-        for (size_t i = 0; i < blocks.size() / 2; i++) hak_free(std::exchange(blocks[i], nullptr));
-        EXPECT_LE(owner_used_bytes(&own), (size_t)ORPHAN_USED_BYTES_MAX);
-        EXPECT_FALSE(owner_has_shrunk(&own));
-    });
-    EXPECT_TRUE(thread_any_warm());
-    for (void *block : blocks) hak_free(block);
-}
-
-// A purge resets the credits of every orphan, of one that keeps nothing too.
+// A purge resets the credits of every orphan.
 TEST_F(Thread, PurgeResetsTheCreditsOfTheDead)
 {
     const uint32_t c = sizeclass_of(512);
-    std::vector<void *> kept;
     heap *grown = nullptr;
     test::in_thread([&] {
-        for (size_t bytes = 0; bytes <= ORPHAN_USED_BYTES_MAX; bytes += 16384) kept.push_back(hak_malloc(16384));
         for (int round = 0; round < 10; round++) {
             std::vector<void *> blocks;
             for (uint32_t i = 0; i < 2 * sizeclass_credit_grown(c); i++) blocks.push_back(hak_malloc(512));
@@ -392,9 +373,7 @@ TEST_F(Thread, PurgeResetsTheCreditsOfTheDead)
         }
         grown = tcache_self()->heap;
     });
-    ASSERT_FALSE(thread_any_warm());
     EXPECT_GT(parking_credit(&grown->parking[c]), sizeclass_credit(c));
     hak_purge();
     EXPECT_EQ(parking_credit(&grown->parking[c]), sizeclass_credit(c));
-    for (void *block : kept) hak_free(block);
 }

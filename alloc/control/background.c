@@ -38,7 +38,7 @@ static bool make_round(void)
 {
     bool found = purge_dirty_pages() != 0 || huge_any_cached() || thread_any_warm();
     uint64_t now_ms = os_now_ms();
-    if (pool_tick(now_ms)) thread_tick();
+    if (pool_tick(now_ms)) thread_tick_whole();
     huge_tick(now_ms);
     struct visit_found visits = visit_idle();
     bool found_own = own_purge_idle() > 0;

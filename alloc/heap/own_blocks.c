@@ -237,7 +237,7 @@ void own_tick(void)
     if (purge_dirty_pages() == 0 && !huge_any_cached()) return;
     uint64_t now_ms = os_now_ms();
     round_call_begins();
-    if (pool_tick(now_ms)) thread_tick();
+    thread_tick(pool_tick(now_ms));
     huge_tick(now_ms);
     round_call_ends();
 }

@@ -37,6 +37,6 @@ HAK_NOINLINE void tick_clock(struct tcache *tcache)
 {
     uint64_t now_ms = os_now_ms();
     watch_idle(tcache, now_ms);
-    if (HAK_UNLIKELY(pool_tick(now_ms))) thread_tick();
+    thread_tick(pool_tick(now_ms));
     huge_tick(now_ms);
 }
