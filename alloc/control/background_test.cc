@@ -325,7 +325,7 @@ TEST_F(Background, APurgePassesAHeapInUse)
             for (hak_heap *&heap : heaps) {
                 heap = hak_heap_new();
                 hak_free(hak_heap_malloc(heap, 1000));
-                heap->seen_bytes = owner_used_bytes(&heap->owner) + heap->binned_bytes; // as a round before would
+                heap->seen_bytes = owner_used_bytes(&heap->owner) + own_binned_bytes(heap); // as a round before would
                 ASSERT_GT(heap->slab_bytes, 0u);
             }
             lock_word_acquire(&heaps[in_use]->lock, LOCK_OWN);

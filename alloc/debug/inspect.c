@@ -224,10 +224,10 @@ static void check_purse(struct hak_inspect_report *report)
     if (bought_bytes != purse_bought_bytes()) broken(report, "law 10: the purse has lent what heaps have bought", NULL);
 }
 
-/* Law 9, of the large blocks and the bins of a heap of the program's own. A list with a circle exceeds its sum. */
+/* Law 9, of the large blocks and the bins of a heap of the program's own. A list with a circle exceeds its sum or count. */
 static void check_own_bytes(struct hak_inspect_report *report, const struct hak_heap *heap)
 {
-    size_t large_bytes = 0, binned_bytes = 0;
+    size_t large_bytes = 0;
     const struct slab *first = heap->runs;
     for (const struct slab *run = first; run != NULL && large_bytes <= heap->large_bytes;
          run = run->next == first ? NULL : run->next)
@@ -235,12 +235,15 @@ static void check_own_bytes(struct hak_inspect_report *report, const struct hak_
     for (const struct huge_link *huge = heap->huges; huge != NULL && large_bytes <= heap->large_bytes;
          huge = huge->next)
         large_bytes += huge_usable_of(huge);
-    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
-        for (const struct block *block = heap->heads[class_index]; block != NULL && binned_bytes <= heap->binned_bytes;
-             block = link_get(&block->next))
-            binned_bytes += sizeclass_bytes(class_index);
     if (large_bytes != heap->large_bytes) broken(report, "law 9: bytes of large blocks of a heap", heap);
-    if (binned_bytes != heap->binned_bytes) broken(report, "law 9: bytes in the bins of a heap", heap);
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
+        uint32_t count = 0;
+        const struct own_bin *bin = &heap->bins[class_index];
+        for (const struct block *block = bin->head; block != NULL && count <= bin->count;
+             block = link_get(&block->next))
+            count++;
+        if (count != bin->count) broken(report, "law 9: blocks in a bin of a heap", heap);
+    }
 }
 
 static void check_own(struct hak_inspect_report *report, const struct hak_heap *heap)

@@ -216,13 +216,13 @@ TEST_F(Inspect, HeapsOfTheProgramsOwn)
         for (size_t bytes : {2 * PAGE_BYTES, RUN_BYTES_MAX + PAGE_BYTES}) hak_heap_malloc(heap, bytes);
     }
     for (hak_heap *heap : heaps) {
-        const char *bins = "law 9: bytes in the bins of a heap", *large = "law 9: bytes of large blocks of a heap";
-        struct block *binned = heap->heads[sizeclass_of(100)];
+        const char *bins = "law 9: blocks in a bin of a heap", *large = "law 9: bytes of large blocks of a heap";
+        struct own_bin &bin = heap->bins[sizeclass_of(100)];
+        struct block *binned = bin.head;
         ASSERT_NE(binned, nullptr);
-        expect_broken_by(heap->binned_bytes, heap->binned_bytes + 16, bins, heap);
-        uint32_t last = CLASS_COUNT - 1;
-        while (heap->heads[last] == nullptr) last--;
-        expect_broken_by(heap->binned_bytes, heap->binned_bytes - sizeclass_bytes(last), bins, heap);
+        expect_broken_by(bin.count, bin.count + 1, bins, heap);
+        expect_broken_by(bin.count, bin.count - 1, bins, heap);
+        expect_broken_by(heap->bins[CLASS_COUNT - 1].count, 1u, bins, heap);
         expect_broken_by(binned->next, binned, bins, heap); /* a circle ends by its bound */
         expect_broken_by(heap->large_bytes, heap->large_bytes - PAGE_BYTES, large, heap);
         expect_broken_by(heap->huges->next, heap->huges, large, heap);

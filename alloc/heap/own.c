@@ -144,9 +144,7 @@ static void empty(struct hak_heap *heap)
     /* A purge by another thread may have given the lock back a moment ago and not looked at the list again (own_unlock).
      * relaxed: nobody posts now. */
     atomic_store_explicit(&heap->posted, NULL, memory_order_relaxed);
-    memset(heap->heads, 0, sizeof heap->heads);
-    memset(heap->rooms, 0, sizeof heap->rooms);
-    heap->binned_bytes = 0;
+    memset(heap->bins, 0, sizeof heap->bins);
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
         slabs_discard(&heap->owner.slabs[class_index], false);
     slabs_discard(&heap->full, false);
@@ -218,10 +216,10 @@ size_t own_purge_idle(void)
     size_t bytes = 0;
     for (struct hak_heap *heap = own_first(); heap != NULL; heap = heap->next) {
         if (!own_is_live(heap) || !own_try_lock(heap)) continue;
-        bool is_idle = owner_used_bytes(&heap->owner) + heap->binned_bytes == heap->seen_bytes;
+        bool is_idle = owner_used_bytes(&heap->owner) + own_binned_bytes(heap) == heap->seen_bytes;
         if (is_idle && !heap->is_purged) bytes += own_give_back_unused(heap);
         heap->is_purged = is_idle;
-        heap->seen_bytes = owner_used_bytes(&heap->owner) + heap->binned_bytes;
+        heap->seen_bytes = owner_used_bytes(&heap->owner) + own_binned_bytes(heap);
         own_unlock(heap);
     }
     return bytes;
@@ -262,7 +260,7 @@ void *own_alloc(struct hak_heap *heap, size_t align_bytes, size_t size_bytes, bo
     const bool is_plain = size_bytes - 1 < SMALL_BYTES_MAX && align_bytes <= GRANULE_BYTES;
     if (HAK_LIKELY(is_plain && (!VALIDATE || own_is_live(heap))) && HAK_LIKELY(lock_word_try(&heap->lock, LOCK_OWN))) {
         const uint32_t class_index = sizeclass_of(size_bytes);
-        if (HAK_LIKELY(heap->heads[class_index] != NULL && !heap->torn)) {
+        if (HAK_LIKELY(heap->bins[class_index].head != NULL && !heap->torn)) {
             struct block *block = own_bin_pop(heap, class_index);
             if (HAK_UNLIKELY(!own_unlock_soon(heap))) block = own_unlock_posted(heap, block);
             return heap_given(block, size_bytes);
@@ -359,7 +357,7 @@ size_t hak_heap_figures_get(struct hak_heap *heap, struct hak_heap_figures *out,
     if (!VALIDATE || may_use(heap, "hak_heap_figures_get")) {
         own_lock(heap);
         all_of_them = (struct hak_heap_figures){
-            .used_bytes = owner_used_bytes(&heap->owner) - heap->binned_bytes + heap->large_bytes,
+            .used_bytes = owner_used_bytes(&heap->owner) - own_binned_bytes(heap) + heap->large_bytes,
             .resident_bytes = own_resident_bytes(heap),
             .resident_peak_bytes = heap->peak_bytes,
             .committed_bytes = heap->slab_bytes + heap->large_bytes,

@@ -17,9 +17,9 @@
 /* What frees add to a bin beyond its last refill, at most: a guess. */
 enum { BIN_BYTES = 8 << 10, BIN_BLOCKS = 64 };
 
-static uint8_t bin_room(uint32_t class_index)
+static uint32_t bin_room(uint32_t class_index)
 {
-    return (uint8_t)sizeclass_clamp(BIN_BYTES / sizeclass_bytes(class_index), 0, BIN_BLOCKS);
+    return sizeclass_clamp(BIN_BYTES / sizeclass_bytes(class_index), 0, BIN_BLOCKS);
 }
 
 /* --- lists ------------------------------------------------------------------------------------------- */
@@ -68,16 +68,23 @@ static void give_back(struct hak_heap *heap, struct block *block)
     if (atomic_load_explicit(released, memory_order_relaxed) != released_before) heap->slab_bytes -= slab_bytes;
 }
 
+static void bin_give_back(struct hak_heap *heap, struct own_bin *bin, uint32_t count)
+{
+    for (; count > 0; count--) {
+        struct block *block = bin->head;
+        bin->head = link_get(&block->next);
+        bin->count--;
+        give_back(heap, block);
+    }
+}
+
 static void flush_bins(struct hak_heap *heap)
 {
     for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++) {
-        for (struct block *block; (block = heap->heads[class_index]) != NULL;) {
-            heap->heads[class_index] = link_get(&block->next);
-            give_back(heap, block);
-        }
-        heap->rooms[class_index] = bin_room(class_index);
+        struct own_bin *bin = &heap->bins[class_index];
+        bin_give_back(heap, bin, bin->count);
+        bin->count_max = bin_room(class_index);
     }
-    heap->binned_bytes = 0;
 }
 
 static void post(struct hak_heap *heap, struct block *block)
@@ -123,6 +130,14 @@ size_t own_resident_bytes(const struct hak_heap *heap)
     return atomic_load_explicit(&heap->owner.carved_bytes, memory_order_relaxed) + heap->large_bytes;
 }
 
+size_t own_binned_bytes(const struct hak_heap *heap)
+{
+    size_t bytes = 0;
+    for (uint32_t class_index = 1; class_index < CLASS_COUNT; class_index++)
+        bytes += (size_t)heap->bins[class_index].count * sizeclass_bytes(class_index);
+    return bytes;
+}
+
 /* How much has to go so that the heap may have this much more. */
 static size_t missing_bytes(const struct hak_heap *heap, size_t bytes)
 {
@@ -163,7 +178,8 @@ size_t own_give_back_unused(struct hak_heap *heap)
  * NULL pays for little. */
 static bool is_worth_a_trim(struct hak_heap *heap)
 {
-    const size_t free_bytes = heap->binned_bytes + owner_idle_bytes(&heap->owner), least_bytes = heap->limit_bytes >> 4;
+    const size_t free_bytes = own_binned_bytes(heap) + owner_idle_bytes(&heap->owner),
+                 least_bytes = heap->limit_bytes >> 4;
     if (free_bytes < heap->kept_bytes) heap->kept_bytes = free_bytes;
     return free_bytes != 0 && (heap->kept_bytes == 0 || free_bytes - heap->kept_bytes >= least_bytes);
 }
@@ -221,12 +237,13 @@ static bool refill(struct hak_heap *heap, uint32_t class_index, bool *at_limit)
 {
     struct slab *slab = slab_to_take(heap, class_index, at_limit);
     if (slab == NULL) return false;
+    struct own_bin *bin = &heap->bins[class_index];
     size_t used_before = owner_used_bytes(&heap->owner);
-    heap->heads[class_index] = slab_take(slab);
+    bin->head = slab_take(slab);
+    bin->count = (uint32_t)((owner_used_bytes(&heap->owner) - used_before) / sizeclass_bytes(class_index));
+    bin->count_max = bin->count + bin_room(class_index);
     if (slab->full) own_list_add(&heap->full, slab);
     else if (!slab_has_free(slab)) slab_list_back(slab);
-    heap->binned_bytes += owner_used_bytes(&heap->owner) - used_before;
-    heap->rooms[class_index] = bin_room(class_index);
     owner_count_event(&heap->owner, OWNER_EVENT_refills);
     own_note_peak(heap);
     return true;
@@ -245,7 +262,7 @@ void own_tick(void)
 void *own_small_alloc(struct hak_heap *heap, uint32_t class_index, bool *at_limit)
 {
     own_lock(heap);
-    bool refilled = heap->heads[class_index] == NULL;
+    bool refilled = heap->bins[class_index].head == NULL;
     if (refilled && !refill(heap, class_index, at_limit)) {
         own_unlock(heap);
         return NULL;
@@ -256,13 +273,12 @@ void *own_small_alloc(struct hak_heap *heap, uint32_t class_index, bool *at_limi
     return block;
 }
 
-static void bin_push(struct hak_heap *heap, struct block *block, uint32_t class_index)
+static void bin_push(struct own_bin *bin, struct block *block)
 {
-    link_set(&block->next, heap->heads[class_index]);
+    link_set(&block->next, bin->head);
     sync_point("own_bin_push");
-    heap->heads[class_index] = block;
-    heap->binned_bytes += sizeclass_bytes(class_index);
-    heap->rooms[class_index]--;
+    bin->head = block;
+    bin->count++;
 }
 
 /* Another thread has the lock: it drains. */
@@ -277,14 +293,10 @@ static HAK_NOINLINE void free_slow(struct hak_heap *heap, struct block *block, u
 {
     struct owner *owner = &heap->owner;
     if (HAK_UNLIKELY(heap->torn)) own_mend(heap);
-    bin_push(heap, block, class_index);
-    const int32_t wanted = bin_room(class_index) / 2;
-    while (heap->rooms[class_index] <= wanted && (block = heap->heads[class_index]) != NULL) {
-        heap->heads[class_index] = link_get(&block->next);
-        heap->binned_bytes -= sizeclass_bytes(class_index);
-        heap->rooms[class_index]++;
-        give_back(heap, block);
-    }
+    struct own_bin *bin = &heap->bins[class_index];
+    bin_push(bin, block);
+    const uint32_t room = bin_room(class_index) / 2, kept = bin->count_max > room ? bin->count_max - room - 1 : 0;
+    if (bin->count > kept) bin_give_back(heap, bin, bin->count - kept);
     if (HAK_UNLIKELY(owner_has_shrunk(owner)) ||
         (HAK_UNLIKELY(owner->put_off_ms != 0) && slab_trim_put_off(owner, os_now_ms()))) {
         flush_bins(heap);
@@ -305,11 +317,11 @@ void own_small_free(struct hak_heap *heap, struct block *block, uint32_t class_i
         return;
     }
     const struct owner *owner = &heap->owner;
-    if (HAK_UNLIKELY(heap->rooms[class_index] <= 0 || heap->torn || slab_trim_is_due(owner) ||
-                     owner->put_off_ms != 0)) {
+    struct own_bin *bin = &heap->bins[class_index];
+    if (HAK_UNLIKELY(bin->count >= bin->count_max || heap->torn || slab_trim_is_due(owner) || owner->put_off_ms != 0)) {
         free_slow(heap, block, class_index);
         return;
     }
-    bin_push(heap, block, class_index);
+    bin_push(bin, block);
     if (HAK_UNLIKELY(!own_unlock_soon(heap))) own_unlock_posted(heap, block);
 }

@@ -23,10 +23,9 @@
 static void forget_slabs(struct hak_heap *heap)
 {
     memset(heap->owner.slabs, 0, sizeof heap->owner.slabs);
-    memset(heap->heads, 0, sizeof heap->heads);
-    memset(heap->rooms, 0, sizeof heap->rooms);
+    memset(heap->bins, 0, sizeof heap->bins);
     heap->full = heap->runs = NULL;
-    heap->binned_bytes = heap->slab_bytes = 0;
+    heap->slab_bytes = 0;
     heap->owner.used_bytes_peak = 0;
     heap->owner.trim_class = 0;
     heap->owner.trim_at = NULL;

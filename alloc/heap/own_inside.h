@@ -11,6 +11,13 @@
 #include "slab/owner.h"
 #include "slab/validate.h"
 
+/* Blocks of a class that malloc takes first; their slabs count them as in use. */
+struct own_bin {
+    struct block *head;
+    uint32_t count;
+    uint32_t count_max; /* with as many a free gives some back */
+};
+
 struct hak_heap {
     struct owner owner; /* first. Its tag is CLASS_OWN, its id 0 */
 
@@ -20,9 +27,7 @@ struct hak_heap {
     bool
         torn; /* set in the child after fork: huge blocks and large_bytes are to be mended by who takes the lock first: own_mend */
     struct hak_heap *next; /* in the list of all; fixed. Beside the lock, since a forked child looks at both */
-    struct block *heads[CLASS_COUNT]; /* bins: blocks that malloc takes first; their slabs count them as in use */
-    int32_t rooms[CLASS_COUNT]; /* how many more blocks a bin takes before a free gives some back */
-    size_t binned_bytes;
+    struct own_bin bins[CLASS_COUNT];
     struct slab *full; /* circular lists by next and prev */
     struct slab *runs;
     struct huge_link *huges;
@@ -91,10 +96,10 @@ void *own_large_resize(struct hak_heap *heap, void *pointer, size_t usable_bytes
 /* Under the lock: the first block of a bin that has one. */
 HAK_INLINE struct block *own_bin_pop(struct hak_heap *heap, uint32_t class_index)
 {
-    struct block *block = heap->heads[class_index];
-    heap->heads[class_index] = link_get(&block->next);
-    heap->binned_bytes -= sizeclass_bytes(class_index);
-    heap->rooms[class_index]++;
+    struct own_bin *bin = &heap->bins[class_index];
+    struct block *block = bin->head;
+    bin->head = link_get(&block->next);
+    bin->count--;
     if (VALIDATE) validate_alloc(block, class_index, CLASS_OWN);
     return block;
 }
@@ -109,6 +114,9 @@ void own_note_peak(struct hak_heap *heap);
 
 /* Memory that has been idle for a delay goes back to the system, as on the slow paths of malloc. */
 void own_tick(void);
+
+/* Under the lock. Bytes of the blocks in bins. It looks at each class. */
+size_t own_binned_bytes(const struct hak_heap *heap);
 
 /* Under the lock. Bytes of all blocks that were carved, of runs and of huge blocks: all that may be resident. */
 size_t own_resident_bytes(const struct hak_heap *heap);

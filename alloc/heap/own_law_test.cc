@@ -23,7 +23,7 @@ class OwnLaw : public test::OwnTest {
         std::vector<OwnHeld> held;
 
         size_t resident() const { return own_figures_of(heap).resident_bytes; }
-        size_t free_bytes() const { return heap->binned_bytes + owner_idle_bytes(&heap->owner); }
+        size_t free_bytes() const { return own_binned_bytes(heap) + owner_idle_bytes(&heap->owner); }
         bool has_room(size_t bytes) const { return resident() <= limit && bytes <= limit - resident(); }
         // Whether it takes back what lies free for a block that has no room.
         bool takes_back()
@@ -77,7 +77,7 @@ class OwnLaw : public test::OwnTest {
             ASSERT_LE(at.limit - std::min(at.limit, at.resident()), longest) << "more went back than was wanted";
             return;
         }
-        ASSERT_EQ(at.heap->binned_bytes, 0u);
+        ASSERT_EQ(own_binned_bytes(at.heap), 0u);
         for (const slab *first : at.heap->owner.slabs)
             ASSERT_TRUE(first == nullptr || first->prev->used_count > 0) << "an empty slab stays";
         at.left = owner_idle_bytes(&at.heap->owner);
