@@ -65,6 +65,7 @@ enum {
      * with 256). */
     STAGES = 256,
     STAGES_ALL_MAX = 2048, /* all threads together: 32 MiB */
+    STAGES_MIN = 32, /* a thread's, beside however many heaps; they take fewer blocks then */
     /* A stage is posted when it reaches either limit. */
     STAGE_BLOCKS_MAX = 64,
     STAGE_BYTES_MAX = 16384,

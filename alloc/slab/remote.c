@@ -135,16 +135,24 @@ HAK_INLINE uint64_t held_with(const struct staging *staging, uint32_t index)
 static HAK_NOINLINE void stages_make_room(struct staging *staging, uint32_t index)
 {
     enum { GIVE_WAY_MAX = 2 };
-    const uint32_t most = sizeclass_clamp(STAGES_ALL_MAX / owner_count(), 1, STAGES);
+    const uint32_t most = sizeclass_clamp(STAGES_ALL_MAX / owner_count(), STAGES_MIN, STAGES);
     for (int i = 0; i < GIVE_WAY_MAX && held_with(staging, index) > most; i++) stage_give_way(staging);
 }
 
-/* The stage has no blocks, and is about to have one. All threads share STAGES_ALL_MAX. */
+/* The stage has no blocks, and is about to have one. */
 HAK_INLINE void stage_hold(struct staging *staging, uint32_t index)
 {
     if (HAK_UNLIKELY(held_with(staging, index) * owner_count() > STAGES_ALL_MAX)) stages_make_room(staging, index);
     staging->held_count = (uint32_t)held_with(staging, index);
     staging->held[index / 64] |= 1ull << index % 64;
+}
+
+/* A thread holds STAGES_MIN, so beside more heaps than can have as many full ones each takes fewer blocks. */
+static uint32_t stage_blocks(uint32_t class_index)
+{
+    const uint32_t most = sizeclass_stage_blocks(class_index), heaps = owner_count();
+    if (HAK_LIKELY(heaps <= STAGES_ALL_MAX / STAGES_MIN)) return most;
+    return sizeclass_clamp(most * (STAGES_ALL_MAX / STAGES_MIN) / heaps, 1, most);
 }
 
 /* The first block of a page. What another page has staged here is posted. */
@@ -153,7 +161,7 @@ static HAK_NOINLINE void stage_begin(struct staging *staging, struct stage *stag
 {
     stage_post(staging, stage);
     stage->page = (uintptr_t)block >> PAGE_SHIFT;
-    stage->count_max = sizeclass_stage_blocks(class_index);
+    stage->count_max = stage_blocks(class_index);
     stage->head = NULL;
     stage->tail = block;
     stage_hold(staging, (uint32_t)(stage - staging->stages));
