@@ -240,10 +240,12 @@ static HAK_COLD void purge_over_limit(size_t dirty_max)
         round_begin(&of_limit, ROUND_ALL, goal_below(dirty_max));
     }
     round_goal_raise(&of_limit, goal_below(dirty_max)); /* the limit may have learned since the round began */
-    /* The program may free no more: the next slow paths must not have much to do. One slow path frees a bounded number of
-     * pages, so the calls beyond PURGE_CALLS_MAX have a bound too, whatever the heap's size. */
-    const bool is_much = purge_dirty_pages() > dirty_max + PURGE_DEBT_PAGES_MAX;
-    const size_t purged = round_step(&of_limit, TRIM_CALLS_SPARED, is_much ? PURGE_DEBT_PAGES_MAX : 0);
+    /* The program may free no more: the next slow paths must not have much to do. So each page beyond the debt is worth a call
+     * more. One slow path frees a bounded number of pages, so the calls beyond PURGE_CALLS_MAX have a bound too. */
+    const size_t dirty = purge_dirty_pages(), may_wait = dirty_max + PURGE_DEBT_PAGES_MAX;
+    const size_t more = dirty > may_wait ? dirty - may_wait : 0;
+    const size_t purged =
+        round_step(&of_limit, TRIM_CALLS_SPARED, more < PURGE_DEBT_PAGES_MAX ? (uint32_t)more : PURGE_DEBT_PAGES_MAX);
     if (purged != 0) set(&seldom.early_pages, get(&seldom.early_pages) + purged);
     if (!round_is_over(&of_limit) || purge_dirty_pages() <= dirty_max) return;
     /* Locked memory cannot be purged: after a round that the system has refused, wait a delay instead of trying at each free. A
