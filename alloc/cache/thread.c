@@ -23,8 +23,8 @@ static _Atomic(struct tcache *) key_maker;
 /* The number of orphans that are not REST_EMPTY. It orders nothing: relaxed everywhere. */
 static _Atomic(uint32_t) warm_count;
 
-/* The heap that thread_tick flushed last; NULL: it has been at all of them in this round. */
-static _Atomic(struct heap *) ticked;
+/* The id of the heap that thread_tick flushed last; 0: it has been at all of them in this round. */
+static _Atomic(uint32_t) ticked;
 
 void thread_watch(thread_watch_fn *new_watch)
 {
@@ -231,22 +231,24 @@ bool thread_any_warm(void)
 
 bool thread_tick(bool begins)
 {
-    /* relaxed: if two threads walk at once, or one that comes to a heap sees an old mark, a heap is flushed a round early at
-     * worst. Heaps are never freed. */
-    struct heap *heap = atomic_load_explicit(&ticked, memory_order_relaxed);
-    if (!thread_any_warm() || (heap == NULL && !begins)) return false;
+    /* relaxed: if two threads walk at once, or one sees an old mark, a heap is flushed a round early at worst. A thread that does
+     * not see the heap with this id yet ends the round. */
+    uint32_t id = atomic_load_explicit(&ticked, memory_order_relaxed);
+    if (!thread_any_warm() || (id == 0 && !begins)) return false;
+    struct owner *owner = NULL;
     bool flushed = false;
-    while (!flushed && (heap = heap_next(heap)) != NULL) {
-        if (!owner_is_orphan(&heap->owner)) continue;
+    while (!flushed && (owner = owner_with_id(++id)) != NULL) {
+        if (!owner_is_orphan(owner)) continue;
         uint32_t rest = REST_WARM;
+        struct heap *heap = (struct heap *)owner; /* owner is a heap's first part */
         if (!atomic_compare_exchange_strong_explicit(&heap->rest, &rest, REST_COLD, memory_order_relaxed,
                                                      memory_order_relaxed) &&
             rest != REST_EMPTY)
-            flushed = orphan_flush(&heap->owner);
+            flushed = orphan_flush(owner);
     }
-    if (!thread_any_warm()) heap = NULL;
-    atomic_store_explicit(&ticked, heap, memory_order_relaxed);
-    return heap != NULL;
+    const bool is_over = owner == NULL || !thread_any_warm();
+    atomic_store_explicit(&ticked, is_over ? 0 : id, memory_order_relaxed);
+    return !is_over;
 }
 
 void thread_tick_whole(void)
