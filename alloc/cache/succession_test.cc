@@ -146,6 +146,29 @@ TEST_F(Succession, TheTickGivesBackWhatEachOfThemHad)
     EXPECT_FALSE(thread_any_warm());
 }
 
+// The statistics hold an orphan while they count its blocks. A purge waits for them.
+TEST_F(Succession, AFlushWaitsForWhoLooksAtAHeap)
+{
+    uint64_t small;
+    std::vector<void *> kept = live_and_die(40, &small);
+    owner *looked_at = nullptr;
+    for (owner *each = nullptr; (each = owner_next(each)) != nullptr && looked_at == nullptr;)
+        if (owner_is_orphan(each) && ((heap *)each)->rest != REST_EMPTY) looked_at = each;
+    ASSERT_NE(looked_at, nullptr);
+    std::atomic<bool> looks{false};
+    std::thread looker([&] {
+        looks = owner_adopt_this(looked_at);
+        usleep(4000);
+        remote_abandon(looked_at);
+    });
+    while (!looks) std::this_thread::yield();
+    thread_flush_orphans();
+    EXPECT_EQ(thread_count_warm(), 0u);
+    EXPECT_EQ(test::inspected().used_blocks, small);
+    looker.join();
+    for (void *block : kept) hak_free(block);
+}
+
 TEST_F(Succession, AForkedChildGivesItBackToo)
 {
     uint64_t small;
@@ -183,6 +206,41 @@ TEST_F(Succession, AForkedChildCountsWhatRestsItself)
     for (void *block : kept) hak_free(block);
 }
 
+TEST_F(Succession, CachesThatHoldMuchAreNotKept)
+{
+    std::vector<void *> kept;
+    test::in_thread([&] {
+        std::vector<void *> blocks;
+        for (size_t bytes = 0; bytes < 2 * (size_t)ORPHAN_USED_BYTES_MAX; bytes += 1024) {
+            kept.push_back(hak_malloc(1024));
+            blocks.push_back(hak_malloc(64));
+        }
+        for (void *block : blocks) hak_free(block);
+    });
+    EXPECT_EQ(test::inspected().used_blocks, kept.size());
+    for (void *block : kept) hak_free(block);
+}
+
+// A heap keeps what its thread had cached with up to ORPHAN_USED_BYTES_MAX in use, to the byte.
+TEST_F(Succession, CachesAreKeptUpToTheBound)
+{
+    hak_limit_set((size_t)1 << 40); // so that each refill carves CARVE_BYTES
+    for (size_t bound = ORPHAN_USED_BYTES_MAX; size_t used_bytes : {bound - CARVE_BYTES, bound, bound + CARVE_BYTES}) {
+        std::vector<void *> blocks;
+        test::in_thread([&] {
+            do blocks.push_back(hak_malloc(1024));
+            while (owner_used_bytes(&tcache_self()->heap->owner) < used_bytes);
+            EXPECT_EQ(owner_used_bytes(&tcache_self()->heap->owner), used_bytes);
+        });
+        size_t cached = used_bytes / 1024 - blocks.size();
+        EXPECT_EQ(cached, CARVE_BYTES / 1024 - 1) << "but the first of the last refill, which was handed out";
+        EXPECT_EQ(test::inspected().used_blocks, blocks.size() + (used_bytes <= bound ? cached : 0)) << used_bytes;
+        for (void *block : blocks) hak_free(block);
+        hak_purge();
+    }
+    hak_limit_set(SIZE_MAX);
+}
+
 // However many live, and whichever of them ends.
 TEST_F(Succession, TheNextThreadHasTheHeapOfTheLastThatEnded)
 {
@@ -213,7 +271,7 @@ TEST_F(Succession, TheNextThreadHasTheHeapOfTheLastThatEnded)
     }
 }
 
-// Of many that end, each keeps what it had, however much is in use, until two rounds have gone by. One call flushes one.
+// Of many that end, each keeps what it had until two rounds have gone by. One call flushes one.
 TEST_F(Succession, OfManyEachIsFlushedByACallOfItsOwn)
 {
     thread_flush_orphans();

@@ -1,10 +1,11 @@
-/* thread.c: see thread.h. */
+/* thread.c: see thread.h. More than 400 lines: one heap passes from its thread to the tick, to a purge and to the next thread. */
 #include "cache/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
+#include "base/sync_point.h"
 #include "cache/credits.h"
 #include "cache/fork.h"
 #include "os/lock.h"
@@ -234,7 +235,9 @@ bool thread_tick(bool begins)
     /* relaxed: if two threads walk at once, or one sees an old mark, a heap is flushed a round early at worst. A thread that does
      * not see the heap with this id yet ends the round. */
     uint32_t id = atomic_load_explicit(&ticked, memory_order_relaxed);
-    if (!thread_any_warm() || (id == 0 && !begins)) return false;
+    const bool any_warm = thread_any_warm();
+    if (!any_warm && id != 0) atomic_store_explicit(&ticked, 0, memory_order_relaxed);
+    if (!any_warm || (id == 0 && !begins)) return false;
     struct owner *owner = NULL;
     bool flushed = false;
     while (!flushed && (owner = owner_with_id(++id)) != NULL) {
@@ -253,14 +256,27 @@ bool thread_tick(bool begins)
 
 void thread_tick_whole(void)
 {
+    atomic_store_explicit(&ticked, 0, memory_order_relaxed);
     for (bool begins = true; thread_tick(begins);) begins = false;
+}
+
+/* Whether somebody is in an orphan for a moment, to look at what it has cached. Who takes it over sets `rest` first. */
+static bool is_looked_at(const struct heap *heap)
+{
+    return atomic_load_explicit(&heap->rest, memory_order_relaxed) != REST_EMPTY && !owner_is_orphan(&heap->owner) &&
+           atomic_load_explicit(&heap->tcache, memory_order_relaxed) == NULL;
 }
 
 uint32_t thread_flush_orphans(void)
 {
-    uint32_t flushed = 0;
-    for (struct owner *owner = NULL; (owner = owner_next(owner)) != NULL;)
-        if (orphan_flush(owner)) flushed++;
+    enum { WAITS_MAX = 20 }; /* of a millisecond: in a forked child nobody may end the look */
+    uint32_t flushed = 0, waits = sync_points_are_hooked() ? WAITS_MAX : 0;
+    for (struct heap *heap = NULL; (heap = heap_next(heap)) != NULL;) {
+        bool is_flushed;
+        while (!(is_flushed = orphan_flush(&heap->owner)) && is_looked_at(heap) && waits++ < WAITS_MAX)
+            os_wait_ms((uint32_t *)&heap->rest, atomic_load_explicit(&heap->rest, memory_order_relaxed), 1);
+        flushed += is_flushed;
+    }
     return flushed;
 }
 
@@ -295,12 +311,26 @@ static void heap_hold(struct tcache *tcache, struct heap *heap)
     tcache_watch(tcache, true);
 }
 
-/* The thread gives up its heap. The heap becomes an orphan and keeps what the thread had cached, as the next thread may want it. */
+/* Called at a thread's end. The next thread wants the cached blocks if it starts soon. If the heap is large, the blocks go back
+ * to their slabs instead, so that no other thread has as much to do for it in one malloc. */
+static void cache_park_or_flush(struct tcache *tcache)
+{
+    struct heap *heap = tcache->heap;
+    if (owner_used_bytes(&heap->owner) > ORPHAN_USED_BYTES_MAX) {
+        tcache_flush(tcache);
+        heap_credits_rest(heap);
+        owner_strip(&heap->owner);
+    } else {
+        tcache_park_all(tcache);
+        warm_begin(heap);
+    }
+}
+
+/* The thread gives up its heap, which becomes an orphan. */
 static void heap_abandon(struct tcache *tcache)
 {
     struct heap *heap = tcache->heap;
-    tcache_park_all(tcache);
-    warm_begin(heap);
+    cache_park_or_flush(tcache);
     tcache->tag = 0;
     tcache->heap = NULL;
     lock_acquire(LOCK_VISIT); /* a visitor may be about to look at this thread's memory, which may be gone soon */

@@ -12,6 +12,11 @@
 #include "base/hooks.h"
 #include "cache/tcache.h"
 
+enum {
+    ORPHAN_USED_BYTES_MAX =
+        4 << 20, /* a heap that has given out more at its thread's end gives back at once what it has cached */
+};
+
 /* Prepares the process: page map, key, fork handler. False when the system has no memory. Any thread; cheap once
  * done. */
 bool thread_process_start(void);

@@ -360,6 +360,22 @@ TEST_F(Thread, OneThatHasEndedBorrowsOneBlockAtATime)
     });
 }
 
+// What a thread had in use earlier does not count: with less at its end, what it has cached waits for the next thread.
+TEST_F(Thread, ThePeakOfTheDeadDoesNotCount)
+{
+    std::vector<void *> blocks;
+    test::in_thread([&] {
+        for (size_t bytes = 0; bytes <= ORPHAN_USED_BYTES_MAX; bytes += 16384) blocks.push_back(hak_malloc(16384));
+        const owner &own = tcache_self()->heap->owner;
+        EXPECT_GT(owner_used_bytes(&own), (size_t)ORPHAN_USED_BYTES_MAX);
+        for (size_t i = 0; i < blocks.size() / 2; i++) hak_free(std::exchange(blocks[i], nullptr));
+        EXPECT_LE(owner_used_bytes(&own), (size_t)ORPHAN_USED_BYTES_MAX);
+        EXPECT_FALSE(owner_has_shrunk(&own));
+    });
+    EXPECT_TRUE(thread_any_warm());
+    for (void *block : blocks) hak_free(block);
+}
+
 // A purge resets the credits of every orphan.
 TEST_F(Thread, PurgeResetsTheCreditsOfTheDead)
 {

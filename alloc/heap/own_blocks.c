@@ -70,8 +70,7 @@ static void give_back(struct hak_heap *heap, struct block *block)
 
 static void bin_give_back(struct hak_heap *heap, struct own_bin *bin, uint32_t count)
 {
-    for (; count > 0; count--) {
-        struct block *block = bin->head;
+    for (struct block *block; count > 0 && (block = bin->head) != NULL; count--) {
         bin->head = link_get(&block->next);
         bin->count--;
         give_back(heap, block);
@@ -251,7 +250,7 @@ static bool refill(struct hak_heap *heap, uint32_t class_index, bool *at_limit)
 
 void own_tick(void)
 {
-    if (purge_dirty_pages() == 0 && !huge_any_cached()) return;
+    if (purge_dirty_pages() == 0 && !huge_any_cached() && !thread_any_warm()) return;
     uint64_t now_ms = os_now_ms();
     round_call_begins();
     thread_tick(pool_tick(now_ms));

@@ -36,8 +36,8 @@ struct staging {
 };
 
 /* Stages one block of another owner's slab. Posts a stage that is full, or that another page needs. What a sleeping thread has
- * staged nobody else can take. So all threads share STAGES_ALL_MAX full ones, and beside many heaps a stage that begins posts others, down to
- * STAGES_MIN; beside more heaps each takes fewer blocks.
+ * staged nobody else can take. So all threads share STAGES_ALL_MAX full ones: beside many heaps a stage that begins posts
+ * others, down to STAGES_MIN, and beside more heaps each takes fewer blocks.
  * Only the thread that holds the staging table may call it. */
 void remote_stage(struct staging *staging, struct block *block, uint32_t class_index);
 
