@@ -13,8 +13,8 @@
 #include "cache/tcache.h"
 
 enum {
-    ORPHAN_USED_BYTES_MAX =
-        4 << 20, /* a heap that has given out more at its thread's end gives back at once what it has cached */
+    /* A heap that has given out more at its thread's end gives back at once what it has cached. */
+    ORPHAN_USED_BYTES_MAX = 16 << 20,
 };
 
 /* Prepares the process: page map, key, fork handler. False when the system has no memory. Any thread; cheap once
